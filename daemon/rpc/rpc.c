@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 
 #include "daemon/rpc/resume/absent.h"
@@ -18,11 +17,7 @@
 
 void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 {
-	/* The room behind them is written before it is read. */
-	memset(rpc, 0, offsetof(struct rpc, requests));
-	rpc->service = service;
-	rpc->heap = heap;
-	rpc->alarm_ns = rpc->look_ns = UINT64_MAX;
+	*rpc = (struct rpc){.service = service, .heap = heap, .alarm_ns = UINT64_MAX, .look_ns = UINT64_MAX};
 	line_init(rpc);
 }
 

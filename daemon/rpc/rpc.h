@@ -70,9 +70,6 @@ struct rpc {
 	struct call *arriving;	   /* of the message that is being received; NULL: it has ended */
 	struct call *searching; /* first in line, and in the order while a place over others is searched for it */
 	struct fair_work line;	/* queued: the waiting allocations are not tried before its turn */
-	struct device_request requests[TENSORS_ALLOC_MAX];
-	const char *names[TENSORS_ALLOC_MAX], *labels[TENSORS_ALLOC_MAX];
-	struct tensor *tensors[TENSORS_ALLOC_MAX];
 };
 
 /* The other end of a connection. The caller owns the storage. None of its functions may call rpc back. */
@@ -111,7 +108,7 @@ struct rpc_peer {
 	struct ending ending;
 };
 
-/* `service` and `heap` outlive it. Large: not for the stack. */
+/* `service` and `heap` outlive it. */
 void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap);
 /* Sessions that wait for their clients are left in the store. */
 void rpc_deinit(struct rpc *rpc);

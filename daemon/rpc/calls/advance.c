@@ -11,7 +11,6 @@
 #include "daemon/rpc/handlers/progress.h"
 #include "daemon/rpc/order/gate.h"
 #include "daemon/rpc/handlers/known.h"
-#include "daemon/rpc/handlers/submit.h"
 
 bool advance_is_spent(const struct rpc *rpc, int64_t spent)
 {
@@ -125,8 +124,6 @@ static void start(struct call *call)
 	call->state = CALL_RUNNING;
 	if (call->is_refused) {
 		call_end(call, call->error->status);
-	} else if (call->submission) {
-		submit_go_on(call);
 	} else if (call->is_paused) {
 		call->is_paused = false;
 		perform_go_on(call, perform_finish_step(call));

@@ -12,8 +12,8 @@
 #include "daemon/rpc/handlers/progress.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/rpc/decode.h"
-#include "daemon/rpc/lists.h"
-#include "daemon/rpc/operate.h"
+#include "daemon/rpc/handlers/lists.h"
+#include "daemon/rpc/handlers/operate.h"
 #include "daemon/service/kept/results.h"
 
 enum {
@@ -187,6 +187,7 @@ static void init(struct call *call)
 	memset(&call->progress, 0, sizeof(call->progress));
 	call->is_followed = false;
 	call->submission = NULL;
+	call->withdraw = NULL;
 	call->run_bytes = 0;
 	recording_begin(&call->recording);
 	binding_init(&call->binding, call->session);

@@ -24,6 +24,7 @@
 #include "proto/methods.h"
 
 struct call;
+struct call_allocating;
 struct operate;
 struct submission;
 
@@ -123,6 +124,8 @@ struct call {
 	/* While it runs. */
 	int status;
 	struct call_step step;
+	int (*withdraw)(struct call *call); /* it is cancelled: what of it waits for a thread need not. What a handler
+					     * returns. NULL: nothing of it does */
 	struct kernel_progress progress;
 	bool is_followed; /* in rpc->followed, which tells of its progress */
 	uint64_t look_ns; /* when that is told next */
@@ -132,8 +135,11 @@ struct call {
 	struct call_dumping dumping; /* of a dump */
 	struct call_work away;	     /* a step on a thread */
 
-	struct waiter waiter;	/* of an allocation: its place in the line for room */
-	enum tensors_turn turn; /* of an allocation */
+	/* Of an allocation. */
+	struct call_allocating *allocating; /* NULL: it was not read yet */
+	struct waiter waiter;		    /* its place in the line for room */
+	enum tensors_turn turn;
+	bool fits_empty; /* of one that may wait for room, and lacked it: an empty device has it */
 
 	struct call *next, *prev;	    /* of the peer, the latest first */
 	struct call *next_held, *prev_held; /* of the peer, in the order sent */

@@ -6,7 +6,7 @@
 
 #include "daemon/rpc/resume/absent.h"
 #include "daemon/rpc/calls/advance.h"
-#include "daemon/rpc/lists.h"
+#include "daemon/rpc/handlers/lists.h"
 #include "daemon/rpc/order/gate.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/kept/snapshot.h"

@@ -6,8 +6,6 @@
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/known.h"
-#include "daemon/rpc/handlers/submit.h"
-#include "daemon/rpc/operate.h"
 #include "daemon/rpc/order/line.h"
 #include "daemon/rpc/order/gate.h"
 
@@ -96,14 +94,10 @@ void perform_go_on(struct call *call, int status)
 void perform_cancel(struct call *call)
 {
 	atomic_store(&call->progress.cancelled, true);
-	if (!call->rpc->executor.withdraw || call->state != CALL_RUNNING)
+	if (!call->withdraw || call->state != CALL_RUNNING)
 		return;
-	if (call->submission) {
-		submit_hurry(call);
-	} else if (call->operate && operate_withdraw(call->operate)) {
-		call_attribute(call);
-		perform_go_on(call, handle_operations_end(call));
-	}
+	call_attribute(call);
+	perform_go_on(call, call->withdraw(call));
 }
 
 /* ---- the next step ---- */

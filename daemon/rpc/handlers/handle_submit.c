@@ -1,8 +1,7 @@
-/* A submit runs step by step; a step is one operation, or one parallel group with its two queues at once. Each
- * operation of a group has a reply of its own, as the two queues end in any order, and they are put into the
- * answer in the order of the list. Invariant: what ran is in the answer, and what is not in the answer did not
- * run. */
-#include "daemon/rpc/calls/advance.h"
+/* A submit: all its tensors are found before its first operation runs; where one is not there, nothing runs. Then it
+ * runs step by step (submission.c). */
+#include <stdio.h>
+
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/progress.h"
@@ -10,387 +9,141 @@
 #include "daemon/service/operations.h"
 
 enum {
-	DRY_COST = 50000,	/* at most, of op_costs, in op_cost's unit */
-	JOIN_BYTES = 256 << 10, /* of a group's replies; more are joined by a thread */
+	PAIR_COST = 400,     /* of comparing two operations of a group, in op_cost's unit */
+	FOUND_AT_ONCE = 128, /* tensors in one turn of the loop: each takes up to 2 us */
 };
 
-/* ---- the end ---- */
-
-static bool is_given_up(struct submission *submission)
+size_t submit_group(const Npumem__V1__SubmitRequest *request, size_t index)
 {
-	struct call *call = submission->call;
+	Npumem__V1__Operation *const *operations = request->operations + index;
+	size_t n = 1;
 
-	if (!atomic_load(&call->progress.cancelled) && !call->peer->is_closing)
-		return false;
-	npumem_error_clear(call->error);
-	npumem_error_set(call->error, NPUMEM_CANCELLED, "the submit was cancelled; what is told of has run");
-	submission->refused = 0;
-	return true;
+	if (operations[0]->group)
+		while (index + n < request->n_operations && operations[n]->group == operations[0]->group)
+			n++;
+	return n;
 }
 
-/* The first refusal in the list is the submit's, whichever came first. */
-static void refuse_part(struct submission *submission, struct part *part)
+const char *submit_label(const struct call *call, size_t index)
 {
-	struct call *call = submission->call;
-	size_t index = submission->index + (size_t)(part - submission->parts);
+	const char *label = call->request->submit->operations[index]->label;
+	struct npumem_error error;
 
-	/* That it was cancelled is said in any case: it did not all run. */
-	if (part->operate.error.status == NPUMEM_CANCELLED
-		    ? index >= submission->refused && is_given_up(submission)
-		    : call->error->status == NPUMEM_CANCELLED)
-		return;
-	if (index >= submission->refused)
-		return;
-	submission->refused = index;
-	*call->error = part->operate.error;
-	submit_refuse(call, index, part->is_prepared ? &part->operate.prepared.op : NULL);
+	/* One that is not refused yet. */
+	npumem_error_clear(&error);
+	return names_check_label(label, &error) ? "" : label;
 }
 
-static bool is_refused(const struct submission *submission)
+int submit_refuse(struct call *call, size_t index, const struct op *op)
 {
-	return submission->call->error->status != 0;
+	struct npumem_error *error = call->error;
+	char message[NPUMEM_MESSAGE_BYTES], description[OP_DESCRIPTION_BYTES] = "";
+	const char *label = submit_label(call, index);
+
+	snprintf(message, sizeof(message), "%s", error->message);
+	if (op)
+		operations_describe(call->session, op, description, sizeof(description));
+	snprintf(error->message, sizeof(error->message), "operation %zu%s%.63s%s%s%s: %.*s", index,
+		 *label ? " " : "", label, op ? " (" : "", description, op ? ")" : "", op ? 300 : 480, message);
+	if (*label)
+		npumem_error_text(error, "label", label);
+	npumem_error_number(error, "operation", (int64_t)index);
+	return error->status;
 }
 
-static void end(struct submission *submission)
+static int resolve_operation(struct call *call, size_t index, const Npumem__V1__Operation *operation)
 {
-	struct call *call = submission->call;
+	struct prepare_op prepared;
+	int status = names_check_label(operation->label, call->error);
 
-	reply_close(&call->reply, submission->mark, submission->expected);
-	call->keep_result = true;
-	call->error = &call->rpc->error;
-	if (submission->error.status)
-		*call->error = submission->error;
-	heap_free(call->rpc->heap, submission);
-	call->submission = NULL;
-	call_end(call, call->error->status);
-}
-
-/* ---- one operation ---- */
-
-static size_t share(const struct part *part)
-{
-	return OPERATE_DONE_BYTES + operate_payload_bytes(&part->operate.prepared.op);
-}
-
-/* What the rest of the answer takes, however this part's reply turns out. */
-static size_t bytes_elsewhere(const struct submission *submission, const struct part *part)
-{
-	const struct call *call = submission->call;
-	size_t bytes = call->pending - share(part);
-
-	for (size_t i = 0; submission->is_chain && i < submission->n; i++)
-		bytes -= submission->parts[i].ran ? share(&submission->parts[i]) : 0;
-	if (!submission->is_group)
-		return bytes;
-	bytes += reply_used(&call->reply);
-	for (size_t i = 0; i < submission->n; i++)
-		if (submission->parts[i].ran)
-			bytes += reply_used(submission->parts[i].operate.reply) - share(&submission->parts[i]);
-	return bytes;
-}
-
-static struct queue *queue_of(struct submission *submission, const struct part *part)
-{
-	return &submission->queues[submission->is_group ? op_queue(&part->operate.prepared.op) : OP_DMA];
-}
-
-void submission_end_part(struct part *part)
-{
-	struct submission *submission = part->submission;
-	struct queue *queue = queue_of(submission, part);
-
-	operate_end(&part->operate, bytes_elsewhere(submission, part));
-	part->ran = part->operate.status == 0;
-	queue->busy = NULL;
-	if (part->ran)
-		return;
-	queue->is_refused = true;
-	refuse_part(submission, part);
-}
-
-static void part_done(void *arg)
-{
-	struct part *part = arg;
-	struct submission *submission = part->submission;
-
-	submission_end_part(part);
-	submission->spent = 0;
-	submission_go_on(submission);
-}
-
-/* Of a group each operation answers in a place of its own: only now, as those of all together are megabytes. */
-static int part_begin(const struct submission *submission, struct part *part, size_t index)
-{
-	struct reply *reply = submission->is_group ? &part->own : &submission->call->reply;
-
-	if (reply == &part->own && reply_begin(reply, &part->out))
-		return heap_exhausted(&part->operate.error);
-	return operate_begin(&part->operate, reply, SUBMITTED_DONE, index);
-}
-
-static void part_start(struct submission *submission, struct part *part)
-{
-	struct queue *queue = queue_of(submission, part);
-	int64_t cost;
-
-	if (part_begin(submission, part, submission->index + (size_t)(part - submission->parts))) {
-		queue->is_refused = true;
-		refuse_part(submission, part);
-		return;
-	}
-	queue->busy = part;
-	cost = call_op_cost(submission->call, &part->operate.prepared.op);
-	if (part->operate.is_dry && cost < DRY_COST)
-		cost = DRY_COST;
-	if (chain_start(submission, cost) || operate_run(&part->operate, cost, part_done))
-		return;
-	submission->spent += cost + CALL_OP_COST;
-	submission_end_part(part);
-}
-
-/* ---- one step ---- */
-
-/* Room in the answer for all that a group may say, so that what ran can be told. */
-static int reserve(struct submission *submission)
-{
-	struct call *call = submission->call;
-	size_t total = 0;
-	int status;
-
-	for (size_t i = 0; i < submission->n; i++)
-		total += share(&submission->parts[i]);
-	status = reply_check_cap(&call->reply, total, call->error);
 	if (!status)
-		status = reply_make_room(&call->reply, total + submission->n * OPERATE_DETAILS_BYTES, call->error);
-	charge_more(call);
+		status = prepare_operation(&call->binding, operation, &prepared, call->error);
+
+	if (!status) {
+		call->pending += OPERATE_DONE_BYTES + operate_payload_bytes(&prepared.op);
+		status = call_claim_op(call, &prepared.op);
+	}
+	if (!status)
+		return 0;
+	return status < 0 ? status : submit_refuse(call, index, NULL);
+}
+
+static int check_groups(struct call *call, const Npumem__V1__SubmitRequest *request)
+{
+	int status = names_check_label(request->label, call->error);
+
+	if (status)
+		return status;
+	if (request->n_operations > OPERATIONS_MAX)
+		return npumem_error_set(call->error, NPUMEM_INVALID, "%zu operations, and at most %d are possible",
+					request->n_operations, OPERATIONS_MAX);
+	for (size_t i = 0, n; i < request->n_operations; i += n) {
+		n = submit_group(request, i);
+		if (n > OPERATIONS_GROUP_MAX) {
+			npumem_error_set(call->error, NPUMEM_INVALID,
+					 "its group has %zu operations, and at most %d are possible", n,
+					 OPERATIONS_GROUP_MAX);
+			return submit_refuse(call, i, NULL);
+		}
+		if (n > 1 && __builtin_add_overflow(call->cost, (int64_t)(n * n / 4) * PAIR_COST, &call->cost))
+			call->cost = INT64_MAX;
+	}
+	return 0;
+}
+
+static void restart(struct call *call)
+{
+	binding_restart(&call->binding);
+	claim_deinit(&call->claim);
+	claim_init(&call->claim, call->rpc->heap);
+	repeat_begin(&call->repeat, call->session);
+	npumem_error_clear(call->error);
+	call->cost = 0;
+	call->reply_bytes = call->pending = call->n_resolved = 0;
+}
+
+/* Where others' requests had the same roots in between they have replaced marks of `repeat`, too. */
+static void merge_claims(struct call *call)
+{
+	if (claim_merge(&call->claim) && call->repeat.stamp)
+		repeat_never(&call->repeat);
+}
+
+/* In as many turns of the loop as it takes, and one more in which all enter their queues. */
+int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
+{
+	bool may_pause = rpc_has_loop(call->rpc), was_paused = call->n_resolved;
+	bool is_last_turn = call->n_resolved == request->n_operations;
+	size_t most = call->binding.n + FOUND_AT_ONCE;
+	int status = was_paused ? 0 : check_groups(call, request);
+
+	/* It changes nothing, however often it is done. */
+	if (call->method == METHODS_DRY_RUN)
+		call->repeat.stamp = 0;
+	if (!was_paused)
+		call->resolved_at = call->rpc->service->changes;
+	while (!status && call->n_resolved < request->n_operations) {
+		if (may_pause && call->binding.n >= most)
+			return CALL_LATER;
+		status = resolve_operation(call, call->n_resolved, request->operations[call->n_resolved]);
+		call->n_resolved++;
+	}
+	if (was_paused && !status && !is_last_turn)
+		return CALL_LATER;
+	/* Nothing has held the tensors that were found in earlier turns. */
+	if (was_paused && !binding_is_unchanged(&call->binding, call->resolved_at)) {
+		restart(call);
+		return CALL_LATER;
+	}
+	if (was_paused && !status)
+		merge_claims(call);
+	if (!status)
+		status = reply_reserve(&call->reply, call->pending + REPLY_TAG_BYTES + REPLY_REST_BYTES,
+				       call->error);
 	return status;
 }
 
-static void gather(struct submission *submission, struct op *ops[OPERATIONS_GROUP_MAX])
-{
-	for (size_t i = 0; i < submission->n; i++)
-		ops[i] = &submission->parts[i].operate.prepared.op;
-}
-
-static void compare(void *arg)
-{
-	struct submission *submission = arg;
-	struct call *call = submission->call;
-	struct op *ops[OPERATIONS_GROUP_MAX];
-
-	gather(submission, ops);
-	operations_check_group(call->session, ops, (unsigned)submission->n, (unsigned)submission->index,
-			       call->error);
-}
-
-static void compared(void *arg)
-{
-	struct submission *submission = arg;
-
-	submission->is_comparing = false;
-	if (!is_refused(submission))
-		reserve(submission);
-	submission_go_on(submission);
-}
-
-/* Prepares the operations of the next step and has its queues compared. */
-static void step_begin(struct submission *submission)
-{
-	struct call *call = submission->call;
-	struct op *ops[OPERATIONS_GROUP_MAX];
-
-	submission->n = submit_group(submission->request, submission->index);
-	submission->is_group = submission->n > 1;
-	submission->is_chain = false;
-	submission->queues[OP_DMA] = submission->queues[OP_COMPUTE] = (struct queue){.next = 0};
-	for (size_t i = 0; i < submission->n; i++)
-		submission->parts[i].is_prepared = submission->parts[i].ran = false;
-	for (size_t i = 0; i < submission->n && !is_refused(submission); i++) {
-		struct part *part = &submission->parts[i];
-		int status;
-
-		part->submission = submission;
-		operate_init(&part->operate, call);
-		status = prepare_operation(&call->binding, submission->request->operations[submission->index + i],
-					   &part->operate.prepared, &part->operate.error);
-		if (status)
-			refuse_part(submission, part);
-		part->is_prepared = !status;
-	}
-	if (is_refused(submission) || !submission->is_group)
-		return;
-	gather(submission, ops);
-	if (call_is_long(op_group_cost(ops, (unsigned)submission->n))) {
-		submission->is_comparing = perform_away(call, &submission->work, compare, compared, submission);
-		if (submission->is_comparing)
-			return;
-	}
-	compare(submission);
-	if (!is_refused(submission))
-		reserve(submission);
-}
-
-static bool has_run(const struct part *part)
-{
-	return part->is_prepared && part->ran;
-}
-
-/* Puts what ran of a group into the answer, in the order of the list. */
-static void join(void *arg)
-{
-	struct submission *submission = arg;
-
-	for (size_t i = 0; submission->is_group && i < submission->n; i++) {
-		struct part *part = &submission->parts[i];
-
-		if (has_run(part))
-			reply_append(&submission->call->reply, part->operate.reply);
-		buffer_deinit(&part->out);
-	}
-}
-
-static void step_over(struct submission *submission)
-{
-	submission->index += submission->n;
-	submission->n = 0;
-}
-
-static void joined(void *arg)
-{
-	struct submission *submission = arg;
-
-	submission->is_joining = false;
-	step_over(submission);
-	submission_go_on(submission);
-}
-
-/* False where the answer is put together elsewhere. */
-static bool step_end(struct submission *submission)
-{
-	struct call *call = submission->call;
-	size_t bytes = 0;
-
-	for (size_t i = 0; i < submission->n; i++) {
-		struct part *part = &submission->parts[i];
-
-		if (!has_run(part))
-			continue;
-		call->pending -= share(part);
-		bytes += submission->is_group ? reply_used(part->operate.reply) : 0;
-		operate_record(&part->operate);
-	}
-	submission->is_joining =
-		bytes > JOIN_BYTES && perform_away(call, &submission->work, join, joined, submission);
-	if (submission->is_joining)
-		return false;
-	join(submission);
-	step_over(submission);
-	return true;
-}
-
-/* The queue's next operation. What was refused ends its own queue: whether the other one runs must not depend on
- * which of the two is faster. */
-static struct part *next_of(struct submission *submission, unsigned number)
-{
-	struct queue *queue = &submission->queues[number];
-
-	if (queue->is_refused)
-		return NULL;
-	while (queue->next < submission->n) {
-		struct part *part = &submission->parts[queue->next++];
-
-		if (queue_of(submission, part) == queue)
-			return part;
-	}
-	return NULL;
-}
-
-/* Whether others are to have a turn of the loop first. */
-static bool is_tired(const struct submission *submission)
-{
-	const struct call *call = submission->call;
-
-	return submission->spent > CALL_INLINE_COST && rpc_has_loop(call->rpc) && call_outlives_message(call);
-}
-
-static void yield(struct submission *submission)
-{
-	submission->spent = 0;
-	advance_ready(submission->call);
-}
-
-/* Starts what the queues have next. True while something of the step runs elsewhere, or waits for another turn. */
-static bool queues_go_on(struct submission *submission)
-{
-	for (unsigned number = 0; number < N_QUEUES; number++) {
-		struct queue *queue = &submission->queues[number];
-		struct part *part;
-
-		while (!queue->busy && !is_tired(submission) && (part = next_of(submission, number)) &&
-		       !is_given_up(submission))
-			part_start(submission, part);
-	}
-	if (is_tired(submission)) {
-		yield(submission);
-		return true;
-	}
-	return submission->queues[OP_DMA].busy || submission->queues[OP_COMPUTE].busy;
-}
-
-/* Goes on until something runs elsewhere, others are to have a turn, or all is done. */
-void submission_go_on(struct submission *submission)
-{
-	struct call *call = submission->call;
-
-	call_attribute(call);
-	/* It comes here again when the queues were compared, the replies joined, or its turn has come. */
-	if (submission->is_comparing || submission->is_joining || call->state == CALL_READY)
-		return;
-	for (;;) {
-		bool is_broken = submission->n && is_refused(submission) && !submission->queues[OP_DMA].next &&
-				 !submission->queues[OP_COMPUTE].next;
-
-		if (submission->n && !is_broken && queues_go_on(submission))
-			return;
-		if (!step_end(submission))
-			return;
-		if (is_refused(submission) || submission->index >= submission->request->n_operations ||
-		    is_given_up(submission)) {
-			end(submission);
-			return;
-		}
-		if (is_tired(submission)) {
-			yield(submission);
-			return;
-		}
-		step_begin(submission);
-		if (submission->is_comparing)
-			return;
-	}
-}
-
-void submit_hurry(struct call *call)
-{
-	struct submission *submission = call->submission;
-	bool is_busy = false;
-
-	for (unsigned i = 0; i < N_QUEUES; i++) {
-		struct part *part = submission->queues[i].busy;
-
-		if (part && submission->is_chain)
-			chain_withdraw(submission);
-		else if (part && operate_withdraw(&part->operate))
-			submission_end_part(part);
-		is_busy |= submission->queues[i].busy != NULL;
-	}
-	if (!is_busy)
-		submission_go_on(submission);
-}
-
-void submit_go_on(struct call *call)
-{
-	submission_go_on(call->submission);
-}
+/* ---- running ---- */
 
 /* Operations of the longest group; 1 where there is none. */
 static size_t longest_group(const Npumem__V1__SubmitRequest *request)
@@ -456,9 +209,9 @@ int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	submission->expected = call->pending;
 	reply_expect(&call->reply, submission->expected);
 	submission->mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, submission->expected);
+	call->withdraw = submission_withdraw;
 	progress_follow(call);
-	submission_go_on(submission);
-	return CALL_ELSEWHERE;
+	return submission_go_on(submission);
 }
 
 /* ---- progress ---- */

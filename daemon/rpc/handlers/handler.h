@@ -53,9 +53,6 @@ struct handler_record {
  * moment are in the record. `steps` outlives the call. */
 int handle_record_tensors(struct call *call, const struct handler_record *steps);
 
-/* The operation of a request of one has run: returns what a handler returns. */
-int handle_operations_end(struct call *call);
-
 /* The resolver, and the handler, of the call's row. */
 int handler_resolve(struct call *call);
 int handler_handle(struct call *call);

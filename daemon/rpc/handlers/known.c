@@ -7,8 +7,8 @@
 
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/submit.h"
-#include "daemon/rpc/handlers/tensor_message.h"
-#include "daemon/rpc/operate.h"
+#include "daemon/rpc/handlers/tensor_page.h"
+#include "daemon/rpc/handlers/operate.h"
 #include "daemon/service/kept/results.h"
 #include "daemon/service/kept/stale.h"
 #include "proto/wire.h"

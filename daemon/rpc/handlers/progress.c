@@ -9,7 +9,7 @@
 
 #include "daemon/device/tensors/error_context.h"
 #include "daemon/rpc/handlers/submit.h"
-#include "daemon/rpc/operate.h"
+#include "daemon/rpc/handlers/operate.h"
 
 enum {
 	PROGRESS_NS = 100000000,

@@ -17,10 +17,6 @@ const char *submit_label(const struct call *call, size_t index);
 /* Puts in front of a refusal which operation it is about. `op`: NULL where it could not even be prepared. Returns
  * the status. */
 int submit_refuse(struct call *call, size_t index, const struct op *op);
-/* A submit that yielded has its turn again. */
-void submit_go_on(struct call *call);
-/* It was cancelled: what of it waits for a thread need not. There is executor.withdraw. It may end. */
-void submit_hurry(struct call *call);
 /* An operation that runs on a thread now, its kernel before its transfer, and its label; NULL: none. */
 const struct op *submit_running(const struct call *call, const char **label);
 /* How far a submit that has started is, in operations, each of KERNEL_PARTS. */

@@ -30,20 +30,18 @@ static void say_never(struct call *call)
 static bool join(struct call *call)
 {
 	struct rpc *rpc = call->rpc;
-	const Npumem__V1__AllocRequest *request;
 	struct npumem_error why;
 
 	if (call->method != METHODS_ALLOC || call->turn != TENSORS_LAST || !tensors_lacked_room(call->error) ||
 	    call_is_cancelled(call))
 		return false;
-	request = call->request->alloc;
-	if (!waiting_measure(rpc->service->device, rpc->requests, (unsigned)request->n_tensors, &call->waiter)) {
+	if (!call->fits_empty) {
 		say_never(call);
 		return false;
 	}
 	call->waiter.user = call->session->user;
 	call->waiter.deadline_ns =
-		rpc->now_ns ? rpc->now_ns() + UINT64_C(1000000) * request->wait_ms : WAITING_NEVER;
+		rpc->now_ns ? rpc->now_ns() + UINT64_C(1000000) * call->request->alloc->wait_ms : WAITING_NEVER;
 	if (call_keep_error(call))
 		return false;
 	why = *call->error;
