@@ -3,8 +3,6 @@
  * has. */
 #include "daemon/rpc/calls/charge.h"
 
-#include "daemon/rpc/handlers/operate.h"
-
 static void flight(const struct call *call, bool begins)
 {
 	struct session *session = call->session;
@@ -42,8 +40,7 @@ static size_t held_bytes(const struct call *call)
 {
 	size_t reply = call->reply_bytes > call->out.room ? call->reply_bytes : call->out.room;
 
-	return sizeof(*call) + (call->operate ? sizeof(*call->operate) : 0) +
-	       (call->kept_error ? sizeof(*call->kept_error) : 0) + call->bytes + reply + call->budget.held +
+	return sizeof(*call) + call->extra_bytes + call->bytes + reply + call->budget.held +
 	       claim_heap_bytes(&call->claim) + binding_heap_bytes(&call->binding) + call->run_bytes;
 }
 

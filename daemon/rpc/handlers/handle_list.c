@@ -3,6 +3,7 @@
  * count the bytes of large tensors it does so on another thread: one client that lists must not keep the others
  * waiting. */
 #include "daemon/rpc/calls/charge.h"
+#include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/tensor_page.h"
 

@@ -3,6 +3,7 @@
  * the moment nothing runs, and nothing takes longer than a turn; the pages are written in later turns, while other
  * requests run. Invariant: each tensor of the moment is in exactly one page. One that is freed before its page is
  * written has a page of its own; one that was created later has none, and is known by its era. */
+#include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/tensor_page.h"
 #include "daemon/rpc/order/gate.h"
@@ -243,7 +244,7 @@ static void add_page(struct call *call, const struct tensor *const *tensors,
 		frame_parse(frame.bytes, frame.used, FRAME_BYTES_MAX, &header, &bytes);
 		entry.answer = frame.bytes + header;
 		entry.answer_bytes = bytes;
-		recorder_add(recorder, &entry, NULL);
+		recorder_add(recorder, &entry);
 	}
 	buffer_deinit(&frame);
 }

@@ -2,7 +2,7 @@
 #ifndef RPC_HANDLER_H
 #define RPC_HANDLER_H
 
-#include "daemon/rpc/calls/perform.h"
+#include "daemon/rpc/calls/call.h"
 
 /* A handler per row: appends the result to call->reply. 0, a status that call->error explains, or CALL_LATER or
  * CALL_ELSEWHERE. Room for the reply is made first, so that nothing is done that cannot be told. */

@@ -7,8 +7,8 @@
 
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/submit.h"
 #include "daemon/rpc/handlers/prepare.h"
+#include "daemon/service/operations.h"
 
 struct list {
 	uint64_t id;

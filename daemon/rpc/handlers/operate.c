@@ -7,8 +7,7 @@
 #include <inttypes.h>
 
 #include "daemon/rpc/calls/perform.h"
-#include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/progress.h"
+#include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/operations.h"
 #include "daemon/service/kept/results.h"
@@ -31,19 +30,6 @@ enum {
 enum {
 	LENGTH_BYTES = 6, /* of a tag and a length in front of a payload */
 };
-
-uint64_t operate_payload_bytes(const struct op *op)
-{
-	int64_t elements, count;
-
-	if (op->kind != OP_READ || op->system.segment)
-		return 0;
-	elements = tensor_elements(op->tensor);
-	if (op->first < 0 || op->first > elements || op->count > elements - op->first)
-		return 0;
-	count = op->count < 0 ? elements - op->first : op->count;
-	return (uint64_t)count * npumem_dtype_bytes(tensor_dtype(op->tensor));
-}
 
 struct details {
 	Npumem__V1__Destroyed destroyed[OP_DESTROYED_MAX], *pointers[OP_DESTROYED_MAX];
@@ -178,6 +164,54 @@ static void end_to_keep(struct operate *operate, bool is_done)
 	notes_end(&operate->notes, session->service);
 }
 
+enum { SPARE_MAX = 256 }; /* that are kept for others */
+
+/* Of its call. */
+static void release(struct call *call)
+{
+	struct rpc *rpc = call->rpc;
+
+	if (rpc->n_spare_operations >= SPARE_MAX) {
+		heap_free(rpc->heap, call->operate);
+		return;
+	}
+	call->operate->next = rpc->spare_operations;
+	rpc->spare_operations = call->operate;
+	rpc->n_spare_operations++;
+}
+
+int operate_new(struct call *call)
+{
+	struct rpc *rpc = call->rpc;
+	struct operate *operate = rpc->spare_operations;
+
+	if (operate) {
+		rpc->spare_operations = operate->next;
+		rpc->n_spare_operations--;
+	} else {
+		operate = heap_alloc(rpc->heap, sizeof(*operate));
+		if (!operate)
+			return heap_exhausted(call->error);
+	}
+	operate_init(operate, call);
+	call->operate = operate;
+	call->error = &operate->error;
+	call->release = release;
+	call->extra_bytes += sizeof(*operate);
+	return 0;
+}
+
+void operate_pool_deinit(struct rpc *rpc)
+{
+	struct operate *operate;
+
+	while ((operate = rpc->spare_operations)) {
+		rpc->spare_operations = operate->next;
+		heap_free(rpc->heap, operate);
+	}
+	rpc->n_spare_operations = 0;
+}
+
 void operate_init(struct operate *operate, struct call *call)
 {
 	operate->call = call;
@@ -205,7 +239,7 @@ int operate_begin(struct operate *operate, struct reply *reply, unsigned field, 
 
 	op->is_dry = operate->is_dry;
 	status = operations_check(operate->call->session, op, &operate->error);
-	payload = status || operate->is_dry ? 0 : operate_payload_bytes(op);
+	payload = status || operate->is_dry ? 0 : prepare_payload_bytes(op);
 	op->progress = &operate->progress;
 	operate->reply = reply;
 	operate->index = index;
@@ -344,80 +378,3 @@ void operate_record(struct operate *operate)
 		operate->transfer->operation = (unsigned)operate->index;
 	recording_op(&operate->call->recording, operate->digest, operate->transfer);
 }
-
-/* ---- a request of one: write, read, fill, copy, run ---- */
-
-/* The payload may have moved since the request was resolved. */
-static void find_payload(struct call *call)
-{
-	struct op *op = &call->operate->prepared.op;
-
-	if (op->kind == OP_WRITE && !op->system.segment)
-		op->system.base = call->request->write->data.data;
-}
-
-/* The operation has run: what a handler returns. */
-static int end(struct call *call)
-{
-	struct operate *operate = call->operate;
-
-	call->rpc->clock_ns = operate->end_ns;
-	operate_end(operate, 0);
-	if (!operate->status)
-		operate_record(operate);
-	return operate->status;
-}
-
-static void on_run(void *arg)
-{
-	struct call *call = ((struct operate *)arg)->call;
-
-	call_attribute(call);
-	perform_go_on(call, end(call));
-}
-
-/* It is cancelled. */
-static int withdraw(struct call *call)
-{
-	return operate_withdraw(call->operate) ? end(call) : CALL_ELSEWHERE;
-}
-
-static int handle(struct call *call)
-{
-	struct operate *operate = call->operate;
-	struct op *op = &operate->prepared.op;
-	int64_t cost = call->cost;
-	int status;
-
-	find_payload(call);
-	call->withdraw = withdraw;
-	status = operate_begin(operate, &call->reply, NPUMEM__V1__RESPONSE__RESULT_DONE, 0);
-	if (status)
-		return status;
-	/* What went before it may have written what it reads; and of a run that was checked more is known. */
-	if (call->is_in_scheduler || call_is_long(cost))
-		cost = call_op_cost(call, op);
-	if (call_is_long(cost) || call_waits_for_disk(call, op))
-		progress_follow(call);
-	return operate_run(operate, cost, on_run) ? CALL_ELSEWHERE : end(call);
-}
-
-#define OPERATION(name, Message)                                                                                  \
-	int resolve_##name(struct call *call, const Npumem__V1__##Message *request)                               \
-	{                                                                                                         \
-		int status = call_begin_operate(call);                                                            \
-		if (!status)                                                                                      \
-			status = prepare_##name(&call->binding, request, &call->operate->prepared, call->error);  \
-		return status ? status : call_claim_op(call, &call->operate->prepared.op);                        \
-	}                                                                                                         \
-	int handle_operations_##name(struct call *call, const Npumem__V1__##Message *request)                     \
-	{                                                                                                         \
-		(void)request;                                                                                    \
-		return handle(call);                                                                                 \
-	}
-
-OPERATION(write, WriteRequest)
-OPERATION(read, ReadRequest)
-OPERATION(fill, FillRequest)
-OPERATION(copy, CopyRequest)
-OPERATION(run, RunRequest)

@@ -236,3 +236,16 @@ int prepare_operation(struct binding *binding, const Npumem__V1__Operation *mess
 					"an operation of a kind that this daemon does not know");
 	}
 }
+
+uint64_t prepare_payload_bytes(const struct op *op)
+{
+	int64_t elements, count;
+
+	if (op->kind != OP_READ || op->system.segment)
+		return 0;
+	elements = tensor_elements(op->tensor);
+	if (op->first < 0 || op->first > elements || op->count > elements - op->first)
+		return 0;
+	count = op->count < 0 ? elements - op->first : op->count;
+	return (uint64_t)count * npumem_dtype_bytes(tensor_dtype(op->tensor));
+}

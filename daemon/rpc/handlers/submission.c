@@ -42,7 +42,7 @@ static void refuse_part(struct submission *submission, struct part *part)
 		return;
 	submission->refused = index;
 	*call->error = part->operate.error;
-	submit_refuse(call, index, part->is_prepared ? &part->operate.prepared.op : NULL);
+	submission_refuse(call, index, part->is_prepared ? &part->operate.prepared.op : NULL);
 }
 
 static bool is_refused(const struct submission *submission)
@@ -68,7 +68,7 @@ static int end(struct submission *submission)
 
 static size_t share(const struct part *part)
 {
-	return OPERATE_DONE_BYTES + operate_payload_bytes(&part->operate.prepared.op);
+	return OPERATE_DONE_BYTES + prepare_payload_bytes(&part->operate.prepared.op);
 }
 
 /* What the rest of the answer takes, however this part's reply turns out. */
@@ -327,7 +327,7 @@ static int step_begin(struct submission *submission)
 	struct call *call = submission->call;
 	struct op *ops[OPERATIONS_GROUP_MAX];
 
-	submission->n = submit_group(submission->request, submission->index);
+	submission->n = submission_group(submission->request, submission->index);
 	submission->is_group = submission->n > 1;
 	submission->is_chain = false;
 	submission->queues[OP_DMA] = submission->queues[OP_COMPUTE] = (struct queue){.next = 0};

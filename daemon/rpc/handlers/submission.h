@@ -2,10 +2,10 @@
 #ifndef RPC_SUBMISSION_H
 #define RPC_SUBMISSION_H
 
-#include "daemon/rpc/handlers/submit.h"
 #include "daemon/rpc/handlers/operate.h"
 
 enum {
+	SUBMITTED_DONE = 1, /* Submitted.done */
 	N_QUEUES = 2,
 };
 
@@ -47,5 +47,19 @@ enum { CHAIN_MAX = 16 }; /* operations that a thread runs one after the other, w
 int submission_go_on(struct submission *submission);
 /* call->withdraw: what of it waits for a thread need not. */
 int submission_withdraw(struct call *call);
+
+/* ---- of a submit, also where it has not started ---- */
+
+/* How many operations from `index` on run as one. */
+size_t submission_group(const Npumem__V1__SubmitRequest *request, size_t index);
+/* What its sender calls an operation; empty: nothing. */
+const char *submission_label(const struct call *call, size_t index);
+/* Puts in front of a refusal which operation it is about. `op`: NULL where it could not even be prepared. Returns
+ * the status. */
+int submission_refuse(struct call *call, size_t index, const struct op *op);
+/* An operation that runs on a thread now, its kernel before its transfer, and its label; NULL: none. */
+const struct op *submission_running(const struct call *call, const char **label);
+/* How far a submit that has started is, in operations, each of KERNEL_PARTS. */
+void submission_progress(const struct call *call, uint64_t *done, uint64_t *total);
 
 #endif

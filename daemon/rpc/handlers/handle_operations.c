@@ -1,8 +1,9 @@
-/* A submit: all its tensors are found before its first operation runs; where one is not there, nothing runs. Then it
- * runs step by step (submission.c). */
+/* Requests that operate: one operation, or a submit of many. All tensors of a submit are found before its first
+ * operation runs; where one is not there, nothing runs. Then it runs step by step (submission.h). */
 #include <stdio.h>
 
 #include "daemon/rpc/calls/charge.h"
+#include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/progress.h"
 #include "daemon/rpc/handlers/submission.h"
@@ -13,7 +14,86 @@ enum {
 	FOUND_AT_ONCE = 128, /* tensors in one turn of the loop: each takes up to 2 us */
 };
 
-size_t submit_group(const Npumem__V1__SubmitRequest *request, size_t index)
+/* ---- one: write, read, fill, copy, run ---- */
+
+/* The payload may have moved since the request was resolved. */
+static void find_payload(struct call *call)
+{
+	struct op *op = &call->operate->prepared.op;
+
+	if (op->kind == OP_WRITE && !op->system.segment)
+		op->system.base = call->request->write->data.data;
+}
+
+/* The operation has run: what a handler returns. */
+static int end_single(struct call *call)
+{
+	struct operate *operate = call->operate;
+
+	call->rpc->clock_ns = operate->end_ns;
+	operate_end(operate, 0);
+	if (!operate->status)
+		operate_record(operate);
+	return operate->status;
+}
+
+static void on_run(void *arg)
+{
+	struct call *call = ((struct operate *)arg)->call;
+
+	call_attribute(call);
+	perform_go_on(call, end_single(call));
+}
+
+/* It is cancelled. */
+static int withdraw_single(struct call *call)
+{
+	return operate_withdraw(call->operate) ? end_single(call) : CALL_ELSEWHERE;
+}
+
+static int handle_single(struct call *call)
+{
+	struct operate *operate = call->operate;
+	struct op *op = &operate->prepared.op;
+	int64_t cost = call->cost;
+	int status;
+
+	find_payload(call);
+	call->withdraw = withdraw_single;
+	status = operate_begin(operate, &call->reply, NPUMEM__V1__RESPONSE__RESULT_DONE, 0);
+	if (status)
+		return status;
+	/* What went before it may have written what it reads; and of a run that was checked more is known. */
+	if (call->is_in_scheduler || call_is_long(cost))
+		cost = call_op_cost(call, op);
+	if (call_is_long(cost) || call_waits_for_disk(call, op))
+		progress_follow(call);
+	return operate_run(operate, cost, on_run) ? CALL_ELSEWHERE : end_single(call);
+}
+
+#define OPERATION(name, Message)                                                                                  \
+	int resolve_##name(struct call *call, const Npumem__V1__##Message *request)                               \
+	{                                                                                                         \
+		int status = operate_new(call);                                                            \
+		if (!status)                                                                                      \
+			status = prepare_##name(&call->binding, request, &call->operate->prepared, call->error);  \
+		return status ? status : call_claim_op(call, &call->operate->prepared.op);                        \
+	}                                                                                                         \
+	int handle_operations_##name(struct call *call, const Npumem__V1__##Message *request)                     \
+	{                                                                                                         \
+		(void)request;                                                                                    \
+		return handle_single(call);                                                                                 \
+	}
+
+OPERATION(write, WriteRequest)
+OPERATION(read, ReadRequest)
+OPERATION(fill, FillRequest)
+OPERATION(copy, CopyRequest)
+OPERATION(run, RunRequest)
+
+/* ---- a submit: its tensors ---- */
+
+size_t submission_group(const Npumem__V1__SubmitRequest *request, size_t index)
 {
 	Npumem__V1__Operation *const *operations = request->operations + index;
 	size_t n = 1;
@@ -24,7 +104,7 @@ size_t submit_group(const Npumem__V1__SubmitRequest *request, size_t index)
 	return n;
 }
 
-const char *submit_label(const struct call *call, size_t index)
+const char *submission_label(const struct call *call, size_t index)
 {
 	const char *label = call->request->submit->operations[index]->label;
 	struct npumem_error error;
@@ -34,11 +114,11 @@ const char *submit_label(const struct call *call, size_t index)
 	return names_check_label(label, &error) ? "" : label;
 }
 
-int submit_refuse(struct call *call, size_t index, const struct op *op)
+int submission_refuse(struct call *call, size_t index, const struct op *op)
 {
 	struct npumem_error *error = call->error;
 	char message[NPUMEM_MESSAGE_BYTES], description[OP_DESCRIPTION_BYTES] = "";
-	const char *label = submit_label(call, index);
+	const char *label = submission_label(call, index);
 
 	snprintf(message, sizeof(message), "%s", error->message);
 	if (op)
@@ -60,12 +140,12 @@ static int resolve_operation(struct call *call, size_t index, const Npumem__V1__
 		status = prepare_operation(&call->binding, operation, &prepared, call->error);
 
 	if (!status) {
-		call->pending += OPERATE_DONE_BYTES + operate_payload_bytes(&prepared.op);
+		call->pending += OPERATE_DONE_BYTES + prepare_payload_bytes(&prepared.op);
 		status = call_claim_op(call, &prepared.op);
 	}
 	if (!status)
 		return 0;
-	return status < 0 ? status : submit_refuse(call, index, NULL);
+	return status < 0 ? status : submission_refuse(call, index, NULL);
 }
 
 static int check_groups(struct call *call, const Npumem__V1__SubmitRequest *request)
@@ -78,12 +158,12 @@ static int check_groups(struct call *call, const Npumem__V1__SubmitRequest *requ
 		return npumem_error_set(call->error, NPUMEM_INVALID, "%zu operations, and at most %d are possible",
 					request->n_operations, OPERATIONS_MAX);
 	for (size_t i = 0, n; i < request->n_operations; i += n) {
-		n = submit_group(request, i);
+		n = submission_group(request, i);
 		if (n > OPERATIONS_GROUP_MAX) {
 			npumem_error_set(call->error, NPUMEM_INVALID,
 					 "its group has %zu operations, and at most %d are possible", n,
 					 OPERATIONS_GROUP_MAX);
-			return submit_refuse(call, i, NULL);
+			return submission_refuse(call, i, NULL);
 		}
 		if (n > 1 && __builtin_add_overflow(call->cost, (int64_t)(n * n / 4) * PAIR_COST, &call->cost))
 			call->cost = INT64_MAX;
@@ -143,7 +223,7 @@ int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	return status;
 }
 
-/* ---- running ---- */
+/* ---- its run ---- */
 
 /* Operations of the longest group; 1 where there is none. */
 static size_t longest_group(const Npumem__V1__SubmitRequest *request)
@@ -151,7 +231,7 @@ static size_t longest_group(const Npumem__V1__SubmitRequest *request)
 	size_t n_parts = 1;
 
 	for (size_t i = 0, n; i < request->n_operations; i += n) {
-		n = submit_group(request, i);
+		n = submission_group(request, i);
 		n_parts = n > n_parts ? n : n_parts;
 	}
 	return n_parts;
@@ -214,9 +294,9 @@ int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	return submission_go_on(submission);
 }
 
-/* ---- progress ---- */
+/* ---- its progress ---- */
 
-const struct op *submit_running(const struct call *call, const char **label)
+const struct op *submission_running(const struct call *call, const char **label)
 {
 	const struct submission *submission = call->submission;
 	const struct part *part = submission->queues[OP_COMPUTE].busy;
@@ -227,7 +307,7 @@ const struct op *submit_running(const struct call *call, const char **label)
 		return NULL;
 	if (submission->is_chain)
 		part = &submission->parts[atomic_load(&submission->n_begun) - 1];
-	*label = submit_label(call, submission->index + (size_t)(part - submission->parts));
+	*label = submission_label(call, submission->index + (size_t)(part - submission->parts));
 	return &part->operate.prepared.op;
 }
 
@@ -242,7 +322,7 @@ static uint64_t parts_done(const struct part *part)
 	return total > 0 ? (uint64_t)(done / total * (KERNEL_PARTS - 1)) : 0;
 }
 
-void submit_progress(const struct call *call, uint64_t *done, uint64_t *total)
+void submission_progress(const struct call *call, uint64_t *done, uint64_t *total)
 {
 	const struct submission *submission = call->submission;
 
