@@ -1,7 +1,10 @@
 /* Nothing here trusts a length, and nothing is taken beyond what a frame of this size may cost. */
 #include "daemon/rpc/decode.h"
 
-#include "daemon/device/memory/heap.h"
+#include <inttypes.h>
+
+#include "daemon/rpc/handlers/lists.h"
+#include "daemon/service/kept/results.h"
 
 /* Of a list it says how much of it can be asked for at once. */
 static int refuse_fields(const struct decode *decode, size_t bytes, struct npumem_error *error)
@@ -27,9 +30,9 @@ static int refuse_text(const struct decode *decode, struct npumem_error *error)
 	return NPUMEM_INVALID;
 }
 
-int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
-		   const Npumem__V1__Request **request, const struct decode_borrowed **borrowed, uint32_t *unknown,
-		   struct npumem_error *error)
+static int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
+			  const Npumem__V1__Request **request, const struct decode_borrowed **borrowed,
+			  uint32_t *unknown, struct npumem_error *error)
 {
 	struct decode decode = {.budget = budget, .n_fields = DECODE_FIELDS_MAX};
 
@@ -73,4 +76,37 @@ uint64_t decode_salvage_id(const uint8_t *message, size_t bytes)
 			return id;
 	}
 	return 0;
+}
+
+/* `unknown`: its first field that no Request has, which may be a later version's call; or 0. */
+static int refuse_unknown(struct call *call, uint32_t unknown)
+{
+	if (unknown)
+		return npumem_error_set(call->error, NPUMEM_UNIMPLEMENTED,
+					"this daemon does not know call %" PRIu32, unknown);
+	return npumem_error_set(call->error, NPUMEM_UNIMPLEMENTED, "the request has no call");
+}
+
+int decode_call(struct call *call)
+{
+	uint32_t unknown;
+	int status = decode_request(&call->budget, call->message, call->bytes, &call->request, &call->borrowed,
+				    &unknown, call->error);
+
+	if (status) {
+		call->id = decode_salvage_id(call->message, call->bytes);
+		return status;
+	}
+	call->method = methods_number(call->request->call_case);
+	call->id = call->request->id;
+	if (!call->id)
+		return npumem_error_set(call->error, NPUMEM_INVALID, "request id 0: ids are above 0");
+	if (call->request->answered_below) {
+		results_answered(call->session, call->request->answered_below);
+		repeat_answered(call->peer, call->request->answered_below);
+	}
+	if ((call->method == METHODS_SUBMIT || call->method == METHODS_DRY_RUN) &&
+	    (call->request->submit->list || call->request->submit->n_changes))
+		return lists_expand(call);
+	return call->method == METHODS_NONE ? refuse_unknown(call, unknown) : 0;
 }

@@ -1,4 +1,6 @@
-/* The surface of this folder: messages in, turns, the clock, and the end of a peer. */
+/* The surface of this folder: messages in, turns, the clock, and the end of a peer. Ready calls, and peers whose held
+ * calls may arrive, are work of their users in service->queue. Nothing here is called back from below: what becomes
+ * possible is queued, and the loop runs it, or rpc_settle where there is no loop. */
 #include "daemon/rpc/rpc.h"
 
 #include <assert.h>
@@ -6,30 +8,151 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "daemon/rpc/resume/absent.h"
-#include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/ending.h"
+#include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/calls/perform.h"
-#include "daemon/rpc/calls/call.h"
 #include "daemon/rpc/decode.h"
-#include "daemon/rpc/order/line.h"
+#include "daemon/rpc/handlers/known.h"
+#include "daemon/rpc/handlers/operate.h"
 #include "daemon/rpc/handlers/progress.h"
+#include "daemon/rpc/order/arrive.h"
+#include "daemon/rpc/order/line.h"
+#include "daemon/rpc/resume/absent.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/kept/recover.h"
 
+/* ---- turns ---- */
+
+static void start(struct call *call)
+{
+	call->state = CALL_RUNNING;
+	if (call->is_refused) {
+		life_end(call, call->error->status);
+	} else if (call->is_paused) {
+		call->is_paused = false;
+		perform_go_on(call, perform_finish_step(call));
+	} else if (call->peer->is_closing && !call->is_committed) {
+		life_drop(call);
+	} else {
+		perform_begin(call);
+	}
+}
+
+static void run_call(struct fair_work *work)
+{
+	struct call *call = (struct call *)((char *)work - offsetof(struct call, work));
+	struct rpc *rpc = call->rpc;
+
+	start(call);
+	runs_off_loop(rpc->service);
+}
+
+/* What waits is dropped, what runs is stopped where it can be. False where it goes on in another turn. */
+static bool close_calls(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent)
+{
+	struct call *call;
+
+	while ((call = peer->next_to_close)) {
+		if (call_turn_is_over(rpc, *spent)) {
+			rpc_wake(rpc, peer);
+			return false;
+		}
+		*spent += CALL_OP_COST + (int64_t)call->bytes * CALL_BYTE_COST;
+		peer->next_to_close = call->next;
+		if (call_is_started(call))
+			perform_cancel(call);
+		else if (!call->is_committed)
+			life_drop(call);
+	}
+	return true;
+}
+
+/* Its session ends, or stays without it. */
+static void end_peer(struct rpc *rpc, struct rpc_peer *peer)
+{
+	ending_give_up_snapshot(rpc, peer->session);
+	if (!peer->ending.has_begun && absent_keep(rpc, peer))
+		ending_leave(rpc, peer);
+	else
+		ending_go_on(rpc, peer);
+}
+
+static void run_peer(struct fair_work *work)
+{
+	struct rpc_peer *peer = (struct rpc_peer *)((char *)work - offsetof(struct rpc_peer, turn));
+	struct rpc *rpc = peer->rpc;
+	int64_t spent = 0;
+
+	if (close_calls(rpc, peer, &spent)) {
+		arrive_open(rpc, peer, &spent);
+		if (peer->is_closing && !peer->n_calls)
+			end_peer(rpc, peer);
+	}
+	runs_off_loop(rpc->service);
+}
+
+/* ---- what follows from what was done ---- */
+
+static void set_alarm(struct rpc *rpc)
+{
+	uint64_t at = line_alarm(rpc), due = progress_due(rpc);
+
+	at = due < at ? due : at;
+	due = absent_due(rpc);
+	at = due < at ? due : at;
+	if (!rpc->set_alarm || at == rpc->alarm_ns)
+		return;
+	rpc->alarm_ns = at;
+	rpc->set_alarm(rpc->ctx, at);
+}
+
+/* Whether there is nothing to do but what is queued. */
+static bool is_settled(const struct rpc *rpc)
+{
+	return !rpc->absent && !rpc->service->waiting.first && !rpc->service->events.ready &&
+	       rpc->look_ns == UINT64_MAX && rpc->alarm_ns == UINT64_MAX;
+}
+
+void rpc_settle(struct rpc *rpc)
+{
+	struct fair_queue *queue = &rpc->service->queue;
+	bool runs_all = !rpc_has_loop(rpc);
+
+	if (is_settled(rpc) && (!runs_all || fair_queue_is_empty(queue))) {
+		runs_off_loop(rpc->service);
+		return;
+	}
+	line_serve(rpc);
+	while (runs_all && !fair_queue_is_empty(queue)) {
+		struct fair_work *work = fair_queue_take(queue);
+
+		work->run(work);
+		line_serve(rpc);
+	}
+	progress_send(rpc);
+	set_alarm(rpc);
+	runs_off_loop(rpc->service);
+}
+
+/* ---- the beginning and the end ---- */
+
 void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 {
-	/* The room behind them is written before it is read. */
-	memset(rpc, 0, offsetof(struct rpc, requests));
-	rpc->service = service;
-	rpc->heap = heap;
-	rpc->alarm_ns = rpc->look_ns = UINT64_MAX;
+	*rpc = (struct rpc){.service = service,
+			    .heap = heap,
+			    .run_call = run_call,
+			    .run_peer = run_peer,
+			    .settle = rpc_settle,
+			    .alarm_ns = UINT64_MAX,
+			    .look_ns = UINT64_MAX};
 	line_init(rpc);
 }
 
 void rpc_deinit(struct rpc *rpc)
 {
 	absent_deinit(rpc);
-	call_pool_deinit(rpc);
+	life_pool_deinit(rpc);
+	operate_pool_deinit(rpc);
 }
 
 struct recovering {
@@ -78,27 +201,56 @@ int rpc_recover(struct rpc *rpc, const struct store_report *found,
 	status = recover(rpc->service, found, &host, &recovered->report);
 	if (!status)
 		absent_recovered(rpc);
-	advance_settle(rpc);
+	rpc_settle(rpc);
 	return status;
+}
+
+/* ---- what comes ---- */
+
+/* A call that was decoded: resolves it, or holds it. It may end. */
+static void begin(struct call *call)
+{
+	int status;
+
+	if (call_row(call)->kind <= METHODS_KIND_FREE_STANDING) {
+		call->state = CALL_RUNNING;
+		if (known_is_deadly(call, &status))
+			life_end(call, status);
+		else
+			perform_begin(call);
+	} else {
+		arrive_receive(call);
+	}
+}
+
+/* At once, while its message is there: what runs later has to keep a copy of it. */
+static void start_arrived(struct rpc *rpc)
+{
+	struct call *call = rpc->arriving;
+
+	if (!call || call->state != CALL_READY || call->is_started)
+		return;
+	fair_queue_remove(&call->work);
+	start(call);
 }
 
 /* What does not end here has its own message from then on. */
 static int receive(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes, bool is_owned)
 {
-	struct call *call = call_new(rpc, peer, message, bytes);
+	struct call *call = life_new(rpc, peer, message, bytes);
 	int status;
 
 	if (!call)
 		return -ENOMEM;
 	call->owns_message = is_owned;
 	rpc->arriving = call;
-	status = call_decode(call);
+	status = decode_call(call);
 	if (status)
-		call_end(call, status);
+		life_end(call, status);
 	else
-		advance_begin(call);
-	advance_arrived(rpc);
-	advance_settle(rpc);
+		begin(call);
+	start_arrived(rpc);
+	rpc_settle(rpc);
 	/* Nothing points into bytes that are the caller's again. */
 	assert(!rpc->arriving || call_outlives_message(rpc->arriving));
 	rpc->arriving = NULL;
@@ -122,14 +274,14 @@ int rpc_receive_owned(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, 
 int rpc_refuse_part(struct rpc *rpc, struct rpc_peer *peer, const struct npumem_error *error, const uint8_t *head,
 		    size_t bytes)
 {
-	struct call *call = call_new(rpc, peer, NULL, bytes);
+	struct call *call = life_new(rpc, peer, NULL, bytes);
 
 	if (!call)
 		return -ENOMEM;
 	call->id = decode_salvage_id(head, bytes);
 	*call->error = *error;
-	call_end(call, error->status);
-	advance_settle(rpc);
+	life_end(call, error->status);
+	rpc_settle(rpc);
 	return 0;
 }
 
@@ -138,29 +290,36 @@ void rpc_peer_sent(struct rpc_peer *peer)
 	repeat_sent(peer);
 }
 
-void rpc_settle(struct rpc *rpc)
-{
-	advance_settle(rpc);
-}
-
 void rpc_tick(struct rpc *rpc)
 {
 	rpc->alarm_ns = UINT64_MAX;
 	line_tick(rpc);
 	progress_look(rpc);
 	absent_look(rpc);
-	advance_settle(rpc);
+	rpc_settle(rpc);
 }
 
 void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer)
 {
-	peer->is_closing = true;
-	peer->next_to_close = peer->calls;
+	ending_announce(rpc, peer);
+	rpc_settle(rpc);
+}
+
+void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer)
+{
+	struct call *call = peer->calls, *next;
+
+	for (; call && !peer->is_closing; call = next) {
+		next = call->next;
+		line_end(call);
+	}
+	rpc_settle(rpc);
+}
+
+void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer)
+{
 	if (peer->subscriber)
-		events_unsubscribe(rpc->service, peer->subscriber);
-	peer->subscriber = NULL;
-	advance_make_runnable(rpc, peer);
-	advance_settle(rpc);
+		progress_send_to(rpc, peer->subscriber);
 }
 
 int rpc_refuse(struct buffer *out, int status, const char *message)

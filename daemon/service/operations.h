@@ -7,7 +7,11 @@
 #include "daemon/device/operations/op.h"
 #include "daemon/service/access.h"
 
-enum { OPERATIONS_GROUP_MAX = 256 }; /* of one parallel group */
+enum {
+	OPERATIONS_GROUP_MAX = 256, /* of one parallel group */
+	/* Of one request. Each is looked at on the loop before the first one runs, for about a microsecond. */
+	OPERATIONS_MAX = 1024,
+};
 
 /* Checks an operation that is about to start, every one before it that conflicts having run: all that can be told
  * without looking at bytes. 0, or what op_check says. Call operations_end in either case. */

@@ -12,10 +12,9 @@
 
 #include "daemon/rpc/order/binding.h"
 #include "daemon/rpc/order/claim.h"
-#include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/rpc/reply.h"
-#include "daemon/rpc/rpc.h"
+#include "daemon/rpc/core.h"
 #include "daemon/service/kept/runs.h"
 #include "daemon/service/observed/inspect.h"
 #include "daemon/service/scheduler.h"
@@ -24,17 +23,11 @@
 #include "proto/methods.h"
 
 struct call;
+struct call_allocating;
 struct operate;
 struct submission;
 
 enum call_state { CALL_HELD, CALL_QUEUED, CALL_READY, CALL_RUNNING, CALL_IN_LINE };
-
-/* Of a call that was sent again: what was kept of the first time. */
-enum call_known {
-	CALL_UNKNOWN,
-	CALL_KNOWN,	   /* the reply was made from it */
-	CALL_KNOWN_TENSOR, /* the tensor that it was about is there, and told of as it is */
-};
 
 /* What is left of a call whose handler returned CALL_LATER. */
 struct call_step {
@@ -57,6 +50,13 @@ enum {
 	CALL_OP_COST = 1500,
 	/* Of each byte of a message that is resolved, or whose claims change. */
 	CALL_BYTE_COST = 50,
+};
+
+/* What the record is to have of a request (recording.h). */
+struct recording {
+	uint64_t digest;
+	struct recorder_transfer *first, *last; /* owned */
+	const struct segment *shared;		/* that the request shared */
 };
 
 /* How far a dump is (handlers/handle_device.c). */
@@ -92,6 +92,8 @@ struct call {
 	uint8_t *message; /* its bytes, where somebody needs them; owned where `owns_message` */
 	size_t bytes;
 	bool owns_message;
+	size_t extra_bytes; /* host memory of `operate` and `kept_error` */
+	void (*release)(struct call *call); /* at its end: gives back `operate`. NULL: there is none */
 	size_t charge;	  /* what it holds, in the limits' books; 0: it is not in them yet */
 	size_t run_bytes; /* host memory that its handler takes for it to run in */
 
@@ -104,7 +106,8 @@ struct call {
 	int64_t cost;
 	size_t reply_bytes;   /* that its reads will answer with */
 	struct repeat repeat; /* whether it does the same when it is done twice */
-	enum call_known known;
+	int (*handle)(struct call *call); /* in place of its row's handler, as it is sent again and was done: it is known
+					   * (handlers/known.h). NULL: it is not */
 	bool is_refused;   /* by call->error, which is answered in its turn */
 	bool is_committed; /* part of its effect is there: it can no longer be dropped */
 	bool is_held, is_in_scheduler;
@@ -123,6 +126,8 @@ struct call {
 	/* While it runs. */
 	int status;
 	struct call_step step;
+	int (*withdraw)(struct call *call); /* it is cancelled: what of it waits for a thread need not. What a handler
+					     * returns. NULL: nothing of it does */
 	struct kernel_progress progress;
 	bool is_followed; /* in rpc->followed, which tells of its progress */
 	uint64_t look_ns; /* when that is told next */
@@ -132,8 +137,11 @@ struct call {
 	struct call_dumping dumping; /* of a dump */
 	struct call_work away;	     /* a step on a thread */
 
-	struct waiter waiter;	/* of an allocation: its place in the line for room */
-	enum tensors_turn turn; /* of an allocation */
+	/* Of an allocation. */
+	struct call_allocating *allocating; /* NULL: it was not read yet */
+	struct waiter waiter;		    /* its place in the line for room */
+	enum tensors_turn turn;
+	bool fits_empty; /* of one that may wait for room, and lacked it: an empty device has it */
 
 	struct call *next, *prev;	    /* of the peer, the latest first */
 	struct call *next_held, *prev_held; /* of the peer, in the order sent */
@@ -148,23 +156,6 @@ static inline const struct methods_row *call_row(const struct call *call)
 	return &methods_rows[call->method];
 }
 
-/* ---- its life ---- */
-
-/* A call of a peer for a message that came just now; NULL without memory. */
-struct call *call_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes);
-/* Before its operation is prepared: sets call->operate. 0, or RESOURCE_EXHAUSTED. */
-int call_begin_operate(struct call *call);
-/* call->error stays as it is when others have a turn, and a thread may set it. 0, or RESOURCE_EXHAUSTED. */
-int call_keep_error(struct call *call);
-/* Answers a call and ends it. `status` is what call->error says, or 0. */
-void call_end(struct call *call, int status);
-/* Ends it without an answer. */
-void call_drop(struct call *call);
-/* Gives the spare ones back to the heap. */
-void call_pool_deinit(struct rpc *rpc);
-
-/* Reads it: sets request, method and id. 0, or a status that call->error explains. */
-int call_decode(struct call *call);
 /* Whether it may go on when its message's bytes are gone. Else all that is left is done here, at once. */
 static inline bool call_outlives_message(const struct call *call)
 {
@@ -200,7 +191,10 @@ static inline void call_attribute(const struct call *call)
 	runs_on_loop(call->session, call->id, call->method);
 }
 /* Whether the client does not want the answer any more: asked between steps. */
-bool call_is_cancelled(const struct call *call);
+static inline bool call_is_cancelled(const struct call *call)
+{
+	return call->peer->is_closing || atomic_load(&call->progress.cancelled);
+}
 /* Whether it can only be told to end, as it is under way. */
 static inline bool call_is_started(const struct call *call)
 {
@@ -221,7 +215,17 @@ static inline bool call_is_very_long(int64_t cost)
 	return cost > 10 * CALL_INLINE_COST;
 }
 
-/* An unfinished request of a peer by its id, or NULL. */
-struct call *call_find(const struct rpc_peer *peer, uint64_t id);
+/* Whether a turn of the loop that cost so much (in op_cost's unit) is to end, and the rest is to be queued. */
+static inline bool call_turn_is_over(const struct rpc *rpc, int64_t spent)
+{
+	return spent >= CALL_INLINE_COST && rpc_has_loop(rpc);
+}
+/* Queues a call that may begin, or go on. */
+static inline void call_make_ready(struct call *call)
+{
+	call->state = CALL_READY;
+	call->work = (struct fair_work){.run = call->rpc->run_call};
+	fair_queue_add(&call->rpc->service->queue, &call->session->user->loop, &call->work);
+}
 
 #endif

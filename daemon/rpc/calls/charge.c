@@ -3,8 +3,6 @@
  * has. */
 #include "daemon/rpc/calls/charge.h"
 
-#include "daemon/rpc/operate.h"
-
 static void flight(const struct call *call, bool begins)
 {
 	struct session *session = call->session;
@@ -12,23 +10,29 @@ static void flight(const struct call *call, bool begins)
 	metrics_flight(&session->service->metrics, &session->user->account, &session->usage, begins);
 }
 
-/* For its payloads, and for a record, which has the request itself and may begin while this one waits. */
-int charge_own_message(struct call *call)
+/* For its payloads, and for a record, which has the request itself and may begin while this one waits. False: payloads
+ * are where they were, and there is no memory. */
+static bool own_message(struct call *call)
 {
 	uint8_t *copy;
 
 	if (call->owns_message || !call->message)
-		return 0;
+		return true;
 	copy = heap_alloc(call->rpc->heap, call->bytes);
 	if (!copy && call->borrowed)
-		return heap_exhausted(call->error);
+		return false;
 	if (copy) {
 		memcpy(copy, call->message, call->bytes);
 		decode_rebase(call->borrowed, call->message, call->bytes, copy);
 	}
 	call->message = copy;
 	call->owns_message = copy != NULL;
-	return 0;
+	return true;
+}
+
+int charge_own_message(struct call *call)
+{
+	return own_message(call) ? 0 : heap_exhausted(call->error);
 }
 
 /* Host memory that it holds, and its reply will. */
@@ -36,26 +40,21 @@ static size_t held_bytes(const struct call *call)
 {
 	size_t reply = call->reply_bytes > call->out.room ? call->reply_bytes : call->out.room;
 
-	return sizeof(*call) + (call->operate ? sizeof(*call->operate) : 0) +
-	       (call->kept_error ? sizeof(*call->kept_error) : 0) + call->bytes + reply + call->budget.held +
+	return sizeof(*call) + call->extra_bytes + call->bytes + reply + call->budget.held +
 	       claim_heap_bytes(&call->claim) + binding_heap_bytes(&call->binding) + call->run_bytes;
 }
 
-static void begin_flight(struct call *call)
+static void put_in_books(struct call *call, size_t bytes)
 {
-	limits_charge(&call->rpc->service->limits, call->session->user, LIMITS_REQUESTS, 1);
-	flight(call, true);
-}
-
-void charge_more(struct call *call)
-{
+	struct limits_table *limits = &call->rpc->service->limits;
 	struct limits_user *user = call->session->user;
-	size_t bytes = held_bytes(call);
 
-	if (bytes <= call->charge)
-		return;
+	if (!call->charge) {
+		limits_charge(limits, user, LIMITS_REQUESTS, 1);
+		flight(call, true);
+	}
+	limits_charge(limits, user, LIMITS_REQUEST_BYTES, bytes - call->charge);
 	call->peer->call_bytes += bytes - call->charge;
-	limits_charge(&call->rpc->service->limits, user, LIMITS_REQUEST_BYTES, bytes - call->charge);
 	call->charge = bytes;
 }
 
@@ -63,36 +62,30 @@ int charge_call(struct call *call)
 {
 	struct limits_table *limits = &call->rpc->service->limits;
 	struct limits_user *user = call->session->user;
-	bool is_first = !call->charge;
 	size_t bytes = held_bytes(call);
 	int status = 0;
 
 	if (bytes <= call->charge)
 		return 0;
-	if (is_first)
+	if (!call->charge)
 		status = charge_own_message(call);
-	if (!status && is_first)
+	if (!status && !call->charge)
 		status = limits_check(limits, user, LIMITS_REQUESTS, 1, call->error);
 	if (!status)
 		status = limits_check(limits, user, LIMITS_REQUEST_BYTES, bytes - call->charge, call->error);
-	if (status)
-		return status;
-	charge_more(call);
-	if (is_first)
-		begin_flight(call);
-	return 0;
+	if (!status)
+		put_in_books(call, bytes);
+	return status;
 }
 
 void charge_in_any_case(struct call *call)
 {
-	bool is_first = !call->charge;
+	size_t bytes = held_bytes(call);
 
-	if (!charge_call(call))
-		return;
-	npumem_error_clear(call->error);
-	charge_more(call);
-	if (is_first)
-		begin_flight(call);
+	if (!call->charge)
+		own_message(call);
+	if (bytes > call->charge)
+		put_in_books(call, bytes);
 }
 
 int charge_run(struct call *call, size_t bytes)

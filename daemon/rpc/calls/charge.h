@@ -9,9 +9,7 @@ int charge_own_message(struct call *call);
 /* Puts what it holds, or holds more by now, into its uid's books, as it does not end at once, and takes a copy of
  * its message where that is needed: payloads move. 0, or RESOURCE_EXHAUSTED. */
 int charge_call(struct call *call);
-/* The same for one that is in the books, whether or not its uid may. */
-void charge_more(struct call *call);
-/* The same, whether or not it is in the books and its uid may. */
+/* The same, whether or not its uid may; call->error stays as it is. */
 void charge_in_any_case(struct call *call);
 /* Before the handler takes so much host memory for the call to run in. 0, or RESOURCE_EXHAUSTED. */
 int charge_run(struct call *call, size_t bytes);

@@ -4,21 +4,30 @@
 
 #include <stdlib.h>
 
-#include "daemon/rpc/resume/absent.h"
-#include "daemon/rpc/calls/advance.h"
-#include "daemon/rpc/lists.h"
+#include "daemon/rpc/calls/call.h"
+#include "daemon/rpc/handlers/lists.h"
 #include "daemon/rpc/order/gate.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/kept/snapshot.h"
 
 static void begin_part(struct ending *ending);
 
-static void end(struct rpc *rpc, struct rpc_peer *peer)
+void ending_leave(struct rpc *rpc, struct rpc_peer *peer)
 {
-	advance_forget(rpc, peer);
+	gate_forget(rpc, peer);
 	repeat_forget(peer);
 	lists_deinit(peer);
 	peer->drained(peer->ctx);
+}
+
+void ending_announce(struct rpc *rpc, struct rpc_peer *peer)
+{
+	peer->is_closing = true;
+	peer->next_to_close = peer->calls;
+	if (peer->subscriber)
+		events_unsubscribe(rpc->service, peer->subscriber);
+	peer->subscriber = NULL;
+	rpc_wake(rpc, peer);
 }
 
 static void forget(void *arg)
@@ -48,7 +57,7 @@ static void free_part(struct ending *ending)
 	ending->peer->session->request = 0;
 	ending->is_freeing = !tensors_free_step(ending->peer->session, &ending->freeing);
 	if (ending->is_freeing) {
-		advance_make_runnable(ending->rpc, ending->peer);
+		rpc_wake(ending->rpc, ending->peer);
 		return;
 	}
 	scheduler_leave(&ending->rpc->service->scheduler, &ending->entry);
@@ -71,7 +80,7 @@ static void on_forgotten(void *arg)
 	struct rpc *rpc = ending->rpc;
 
 	begin_to_free(ending);
-	advance_settle(rpc);
+	rpc->settle(rpc);
 }
 
 /* Called from the midst of others: it is done when the lists are come to. */
@@ -80,7 +89,7 @@ static void on_ready(struct scheduler_entry *entry)
 	struct ending *ending = (struct ending *)entry;
 
 	ending->is_ready = true;
-	advance_make_runnable(ending->rpc, ending->peer);
+	rpc_wake(ending->rpc, ending->peer);
 }
 
 static void run_part(struct ending *ending)
@@ -106,7 +115,7 @@ static void begin_part(struct ending *ending)
 	struct session *session = ending->peer->session;
 
 	if (!session->unnamed->first) {
-		end(ending->rpc, ending->peer);
+		ending_leave(ending->rpc, ending->peer);
 		return;
 	}
 	claim_init(&ending->claim, ending->rpc->heap);
@@ -124,7 +133,7 @@ static void begin_part(struct ending *ending)
 	scheduler_enter(scheduler, &ending->entry, &session->user->order, ending->claim.accesses, ending->claim.n);
 }
 
-static void end_snapshot(struct rpc *rpc, struct session *session)
+void ending_give_up_snapshot(struct rpc *rpc, struct session *session)
 {
 	const struct rpc_executor *executor = &rpc->executor;
 
@@ -140,10 +149,7 @@ void ending_go_on(struct rpc *rpc, struct rpc_peer *peer)
 {
 	struct ending *ending = &peer->ending;
 
-	end_snapshot(rpc, peer->session);
-	if (!ending->has_begun && absent_keep(rpc, peer)) {
-		end(rpc, peer);
-	} else if (!ending->has_begun) {
+	if (!ending->has_begun) {
 		ending->has_begun = true;
 		ending->rpc = rpc;
 		ending->peer = peer;

@@ -2,31 +2,17 @@
 #ifndef RPC_ENDING_H
 #define RPC_ENDING_H
 
-#include "daemon/rpc/order/claim.h"
-#include "daemon/service/tensors.h"
+#include "daemon/rpc/core.h"
 
-struct rpc;
-struct rpc_peer;
-
-enum { ENDING_PART = 128 };
-
-/* Part of the peer, so that its end takes no memory. Zero at first. */
-struct ending {
-	struct scheduler_entry entry; /* first, so that the one is the other */
-	struct rpc *rpc;
-	struct rpc_peer *peer;
-	struct claim claim;
-	bool has_begun;
-	bool is_ready;	 /* nothing uses the part's tensors any more */
-	bool is_freeing; /* a step of freeing the part is over, and another one is due */
-	size_t n;
-	struct tensor *tensors[ENDING_PART];
-	struct tensors_free freeing;
-};
-
-/* Frees the session's unnamed tensors, as many at a time as take the loop no long time, each part after what still
- * runs on its tensors for others; then tells peer->drained. Called when something has changed, goes on as far as
- * it can. */
+/* The client is gone: the peer's calls are to be dropped or cancelled, in its turn. */
+void ending_announce(struct rpc *rpc, struct rpc_peer *peer);
+/* Neither of the next process nor of another connection: what is made of it goes. */
+void ending_give_up_snapshot(struct rpc *rpc, struct session *session);
+/* The peer has no calls any more. Its session's unnamed tensors are freed, as many at a time as take the loop no long
+ * time, each part after what still runs on its tensors for others; then peer->drained is told. Called when something
+ * has changed, goes on as far as it can. */
 void ending_go_on(struct rpc *rpc, struct rpc_peer *peer);
+/* The session goes on without this peer, which is told at once. */
+void ending_leave(struct rpc *rpc, struct rpc_peer *peer);
 
 #endif

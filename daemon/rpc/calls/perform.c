@@ -2,19 +2,16 @@
  * thread, here, or in another turn of the loop. */
 #include "daemon/rpc/calls/perform.h"
 
-#include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/calls/charge.h"
+#include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/known.h"
-#include "daemon/rpc/handlers/submit.h"
-#include "daemon/rpc/operate.h"
 #include "daemon/rpc/order/line.h"
 #include "daemon/rpc/order/gate.h"
 
 static int dispatch(struct call *call)
 {
 	call_attribute(call);
-	return call->known ? handle_known(call) : handler_handle(call);
+	return call->handle ? call->handle(call) : handler_handle(call);
 }
 
 /* A grant has its place in the order like a write, so that from here on none is taken back before the call's end:
@@ -32,13 +29,6 @@ void perform_begin(struct call *call)
 
 	call->is_started = true;
 	perform_go_on(call, status ? status : dispatch(call));
-}
-
-int perform_again(struct call *call)
-{
-	npumem_error_clear(call->error);
-	reply_drop(&call->reply);
-	return dispatch(call);
 }
 
 static void work_step(void *arg)
@@ -66,7 +56,7 @@ static bool pause_step(struct call *call)
 	if (call->step.goes_behind)
 		gate_enter_again(call);
 	else if (is_due)
-		advance_ready(call);
+		call_make_ready(call);
 	else
 		call->state = CALL_QUEUED;
 	return true;
@@ -90,20 +80,16 @@ void perform_go_on(struct call *call, int status)
 	}
 	if (status == CALL_ELSEWHERE || line_keeps(call, status))
 		return;
-	call_end(call, call->error->status ? call->error->status : status);
+	life_end(call, call->error->status ? call->error->status : status);
 }
 
 void perform_cancel(struct call *call)
 {
 	atomic_store(&call->progress.cancelled, true);
-	if (!call->rpc->executor.withdraw || call->state != CALL_RUNNING)
+	if (!call->withdraw || call->state != CALL_RUNNING)
 		return;
-	if (call->submission) {
-		submit_hurry(call);
-	} else if (call->operate && operate_withdraw(call->operate)) {
-		call_attribute(call);
-		perform_go_on(call, handle_operations_end(call));
-	}
+	call_attribute(call);
+	perform_go_on(call, call->withdraw(call));
 }
 
 /* ---- the next step ---- */
@@ -154,7 +140,7 @@ static void on_worked(void *arg)
 	struct rpc *rpc = work->call->rpc;
 
 	work->done(work->arg);
-	advance_settle(rpc);
+	rpc->settle(rpc);
 }
 
 bool perform_away(struct call *call, struct call_work *to, void (*work)(void *arg), void (*done)(void *arg),

@@ -15,8 +15,6 @@ static inline int perform_finish_step(struct call *call)
 void perform_begin(struct call *call);
 /* What a handler, or a step, returned. */
 void perform_go_on(struct call *call, int status);
-/* Runs the handler of an allocation in line again. What it returned. */
-int perform_again(struct call *call);
 /* Ends a call that is under way as soon as can be. It may end now. */
 void perform_cancel(struct call *call);
 

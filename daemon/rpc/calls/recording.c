@@ -95,7 +95,7 @@ static bool is_recorded(const struct call *call, int status)
 	case METHODS_RECORD_RETURN:
 		return !status && call->request->resume->token.len;
 	default:
-		return !call->known && !(status == NPUMEM_ABORTED && !call->is_started && call->request->again);
+		return !call->handle && !(status == NPUMEM_ABORTED && !call->is_started && call->request->again);
 	}
 }
 
@@ -129,7 +129,6 @@ void recording_end(struct call *call, int status)
 	struct recording *recording = &call->recording;
 	struct recorder *recorder = &call->rpc->service->recorder;
 	uint64_t handles[TENSORS_ALLOC_MAX];
-	uint8_t **owner = recording->owner;
 	uint8_t *expanded = NULL;
 	struct recorder_entry entry;
 	bool has_tensors = !status && call_row(call)->record == METHODS_RECORD_TENSORS;
@@ -158,7 +157,6 @@ void recording_end(struct call *call, int status)
 			expanded = entry.request;
 		else
 			recorder_lose(recorder, "the daemon is out of host memory");
-		owner = NULL;
 	}
 	if (recorder_is_on(recorder) &&
 	    ((has_tensors && !look_at_answer(call, &entry)) || !outline_answer(call, &entry)))
@@ -171,9 +169,8 @@ void recording_end(struct call *call, int status)
 	if (call_row(call)->record == METHODS_RECORD_RETURN) {
 		entry.request = (uint8_t *)(uintptr_t)resume_message;
 		entry.bytes = sizeof(resume_message);
-		owner = NULL;
 	}
-	recorder_add(recorder, &entry, owner);
+	recorder_add(recorder, &entry);
 	heap_free(call->rpc->heap, expanded);
 	heap_free(call->rpc->heap, entry.answer);
 }

@@ -3,6 +3,7 @@
  * step; others run after each TURN_NS. A user that is charged for the time (stops.h) leaves tensors in place that
  * would take too long at once. */
 #include "daemon/rpc/calls/charge.h"
+#include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/service/stops.h"
 

@@ -1,8 +1,20 @@
-/* One operation per request: write, read, fill, copy, run. */
+/* Requests that operate: one operation, or a submit of many. All tensors of a submit are found before its first
+ * operation runs; where one is not there, nothing runs. Then it runs step by step (submission.h). */
+#include <stdio.h>
+
+#include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/progress.h"
-#include "daemon/rpc/operate.h"
+#include "daemon/rpc/handlers/submission.h"
+#include "daemon/service/operations.h"
+
+enum {
+	PAIR_COST = 400,     /* of comparing two operations of a group, in op_cost's unit */
+	FOUND_AT_ONCE = 128, /* tensors in one turn of the loop: each takes up to 2 us */
+};
+
+/* ---- one: write, read, fill, copy, run ---- */
 
 /* The payload may have moved since the request was resolved. */
 static void find_payload(struct call *call)
@@ -13,7 +25,8 @@ static void find_payload(struct call *call)
 		op->system.base = call->request->write->data.data;
 }
 
-int handle_operations_end(struct call *call)
+/* The operation has run: what a handler returns. */
+static int end_single(struct call *call)
 {
 	struct operate *operate = call->operate;
 
@@ -29,10 +42,16 @@ static void on_run(void *arg)
 	struct call *call = ((struct operate *)arg)->call;
 
 	call_attribute(call);
-	perform_go_on(call, handle_operations_end(call));
+	perform_go_on(call, end_single(call));
 }
 
-static int run(struct call *call)
+/* It is cancelled. */
+static int withdraw_single(struct call *call)
+{
+	return operate_withdraw(call->operate) ? end_single(call) : CALL_ELSEWHERE;
+}
+
+static int handle_single(struct call *call)
 {
 	struct operate *operate = call->operate;
 	struct op *op = &operate->prepared.op;
@@ -40,6 +59,7 @@ static int run(struct call *call)
 	int status;
 
 	find_payload(call);
+	call->withdraw = withdraw_single;
 	status = operate_begin(operate, &call->reply, NPUMEM__V1__RESPONSE__RESULT_DONE, 0);
 	if (status)
 		return status;
@@ -48,13 +68,13 @@ static int run(struct call *call)
 		cost = call_op_cost(call, op);
 	if (call_is_long(cost) || call_waits_for_disk(call, op))
 		progress_follow(call);
-	return operate_run(operate, cost, on_run) ? CALL_ELSEWHERE : handle_operations_end(call);
+	return operate_run(operate, cost, on_run) ? CALL_ELSEWHERE : end_single(call);
 }
 
 #define OPERATION(name, Message)                                                                                  \
 	int resolve_##name(struct call *call, const Npumem__V1__##Message *request)                               \
 	{                                                                                                         \
-		int status = call_begin_operate(call);                                                            \
+		int status = operate_new(call);                                                            \
 		if (!status)                                                                                      \
 			status = prepare_##name(&call->binding, request, &call->operate->prepared, call->error);  \
 		return status ? status : call_claim_op(call, &call->operate->prepared.op);                        \
@@ -62,7 +82,7 @@ static int run(struct call *call)
 	int handle_operations_##name(struct call *call, const Npumem__V1__##Message *request)                     \
 	{                                                                                                         \
 		(void)request;                                                                                    \
-		return run(call);                                                                                 \
+		return handle_single(call);                                                                                 \
 	}
 
 OPERATION(write, WriteRequest)
@@ -70,3 +90,244 @@ OPERATION(read, ReadRequest)
 OPERATION(fill, FillRequest)
 OPERATION(copy, CopyRequest)
 OPERATION(run, RunRequest)
+
+/* ---- a submit: its tensors ---- */
+
+size_t submission_group(const Npumem__V1__SubmitRequest *request, size_t index)
+{
+	Npumem__V1__Operation *const *operations = request->operations + index;
+	size_t n = 1;
+
+	if (operations[0]->group)
+		while (index + n < request->n_operations && operations[n]->group == operations[0]->group)
+			n++;
+	return n;
+}
+
+const char *submission_label(const struct call *call, size_t index)
+{
+	const char *label = call->request->submit->operations[index]->label;
+	struct npumem_error error;
+
+	/* One that is not refused yet. */
+	npumem_error_clear(&error);
+	return names_check_label(label, &error) ? "" : label;
+}
+
+int submission_refuse(struct call *call, size_t index, const struct op *op)
+{
+	struct npumem_error *error = call->error;
+	char message[NPUMEM_MESSAGE_BYTES], description[OP_DESCRIPTION_BYTES] = "";
+	const char *label = submission_label(call, index);
+
+	snprintf(message, sizeof(message), "%s", error->message);
+	if (op)
+		operations_describe(call->session, op, description, sizeof(description));
+	snprintf(error->message, sizeof(error->message), "operation %zu%s%.63s%s%s%s: %.*s", index,
+		 *label ? " " : "", label, op ? " (" : "", description, op ? ")" : "", op ? 300 : 480, message);
+	if (*label)
+		npumem_error_text(error, "label", label);
+	npumem_error_number(error, "operation", (int64_t)index);
+	return error->status;
+}
+
+static int resolve_operation(struct call *call, size_t index, const Npumem__V1__Operation *operation)
+{
+	struct prepare_op prepared;
+	int status = names_check_label(operation->label, call->error);
+
+	if (!status)
+		status = prepare_operation(&call->binding, operation, &prepared, call->error);
+
+	if (!status) {
+		call->pending += OPERATE_DONE_BYTES + prepare_payload_bytes(&prepared.op);
+		status = call_claim_op(call, &prepared.op);
+	}
+	if (!status)
+		return 0;
+	return status < 0 ? status : submission_refuse(call, index, NULL);
+}
+
+static int check_groups(struct call *call, const Npumem__V1__SubmitRequest *request)
+{
+	int status = names_check_label(request->label, call->error);
+
+	if (status)
+		return status;
+	if (request->n_operations > OPERATIONS_MAX)
+		return npumem_error_set(call->error, NPUMEM_INVALID, "%zu operations, and at most %d are possible",
+					request->n_operations, OPERATIONS_MAX);
+	for (size_t i = 0, n; i < request->n_operations; i += n) {
+		n = submission_group(request, i);
+		if (n > OPERATIONS_GROUP_MAX) {
+			npumem_error_set(call->error, NPUMEM_INVALID,
+					 "its group has %zu operations, and at most %d are possible", n,
+					 OPERATIONS_GROUP_MAX);
+			return submission_refuse(call, i, NULL);
+		}
+		if (n > 1 && __builtin_add_overflow(call->cost, (int64_t)(n * n / 4) * PAIR_COST, &call->cost))
+			call->cost = INT64_MAX;
+	}
+	return 0;
+}
+
+static void restart(struct call *call)
+{
+	binding_restart(&call->binding);
+	claim_deinit(&call->claim);
+	claim_init(&call->claim, call->rpc->heap);
+	repeat_begin(&call->repeat, call->session);
+	npumem_error_clear(call->error);
+	call->cost = 0;
+	call->reply_bytes = call->pending = call->n_resolved = 0;
+}
+
+/* Where others' requests had the same roots in between they have replaced marks of `repeat`, too. */
+static void merge_claims(struct call *call)
+{
+	if (claim_merge(&call->claim) && call->repeat.stamp)
+		repeat_never(&call->repeat);
+}
+
+/* In as many turns of the loop as it takes, and one more in which all enter their queues. */
+int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
+{
+	bool may_pause = rpc_has_loop(call->rpc), was_paused = call->n_resolved;
+	bool is_last_turn = call->n_resolved == request->n_operations;
+	size_t most = call->binding.n + FOUND_AT_ONCE;
+	int status = was_paused ? 0 : check_groups(call, request);
+
+	/* It changes nothing, however often it is done. */
+	if (call->method == METHODS_DRY_RUN)
+		call->repeat.stamp = 0;
+	if (!was_paused)
+		call->resolved_at = call->rpc->service->changes;
+	while (!status && call->n_resolved < request->n_operations) {
+		if (may_pause && call->binding.n >= most)
+			return CALL_LATER;
+		status = resolve_operation(call, call->n_resolved, request->operations[call->n_resolved]);
+		call->n_resolved++;
+	}
+	if (was_paused && !status && !is_last_turn)
+		return CALL_LATER;
+	/* Nothing has held the tensors that were found in earlier turns. */
+	if (was_paused && !binding_is_unchanged(&call->binding, call->resolved_at)) {
+		restart(call);
+		return CALL_LATER;
+	}
+	if (was_paused && !status)
+		merge_claims(call);
+	if (!status)
+		status = reply_reserve(&call->reply, call->pending + REPLY_TAG_BYTES + REPLY_REST_BYTES,
+				       call->error);
+	return status;
+}
+
+/* ---- its run ---- */
+
+/* Operations of the longest group; 1 where there is none. */
+static size_t longest_group(const Npumem__V1__SubmitRequest *request)
+{
+	size_t n_parts = 1;
+
+	for (size_t i = 0, n; i < request->n_operations; i += n) {
+		n = submission_group(request, i);
+		n_parts = n > n_parts ? n : n_parts;
+	}
+	return n_parts;
+}
+
+/* Host memory of a submission, and no less than the replies of a group take: each in a buffer, which begins with
+ * BUFFER_LEAST_BYTES and at most doubles, or grows by what is asked for. */
+static size_t run_bytes(const struct call *call, size_t n_group, size_t n_parts)
+{
+	enum {
+		PART_REPLY_BYTES =
+			BUFFER_LEAST_BYTES + OPERATE_DETAILS_BYTES + REPLY_REST_BYTES + 2 * OPERATE_DONE_BYTES
+	};
+	size_t bytes = sizeof(struct submission) + n_parts * sizeof(struct part);
+
+	return n_group > 1 ? bytes + n_group * PART_REPLY_BYTES + call->pending : bytes;
+}
+
+static struct submission *submission_new(struct call *call, const Npumem__V1__SubmitRequest *request,
+					 size_t n_parts)
+{
+	struct submission *submission;
+
+	/* Megabytes, most of which is never used. */
+	submission = heap_alloc(call->rpc->heap, sizeof(*submission) + n_parts * sizeof(struct part));
+	if (!submission)
+		return NULL;
+	memset(submission, 0, offsetof(struct submission, error));
+	npumem_error_clear(&submission->error);
+	submission->call = call;
+	submission->request = request;
+	submission->refused = SIZE_MAX;
+	submission->n_parts = n_parts;
+	for (size_t i = 0; n_parts > 1 && i < n_parts; i++)
+		buffer_init(&submission->parts[i].out, call->rpc->heap);
+	return submission;
+}
+
+int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
+{
+	struct submission *submission;
+	size_t n_group = longest_group(request), n_parts = n_group;
+
+	/* Whether a group's queues are compared elsewhere is not known yet; and payloads must not move once
+	 * operations point to them. */
+	if (call_is_long(call->cost) && n_parts < CHAIN_MAX)
+		n_parts = request->n_operations < CHAIN_MAX ? request->n_operations : CHAIN_MAX;
+	if ((call_is_long(call->cost) || n_group > 1) && charge_run(call, run_bytes(call, n_group, n_parts)))
+		return call->error->status;
+	submission = submission_new(call, request, n_parts);
+	if (!submission)
+		return heap_exhausted(call->error);
+	call->submission = submission;
+	call->error = &submission->error;
+	submission->expected = call->pending;
+	reply_expect(&call->reply, submission->expected);
+	submission->mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, submission->expected);
+	call->withdraw = submission_withdraw;
+	progress_follow(call);
+	return submission_go_on(submission);
+}
+
+/* ---- its progress ---- */
+
+const struct op *submission_running(const struct call *call, const char **label)
+{
+	const struct submission *submission = call->submission;
+	const struct part *part = submission->queues[OP_COMPUTE].busy;
+
+	if (!part)
+		part = submission->queues[OP_DMA].busy;
+	if (!part)
+		return NULL;
+	if (submission->is_chain)
+		part = &submission->parts[atomic_load(&submission->n_begun) - 1];
+	*label = submission_label(call, submission->index + (size_t)(part - submission->parts));
+	return &part->operate.prepared.op;
+}
+
+static uint64_t parts_done(const struct part *part)
+{
+	double done = (double)atomic_load(&part->operate.progress.done),
+	       total = (double)atomic_load(&part->operate.progress.total);
+
+	if (part->ran)
+		return KERNEL_PARTS;
+	/* All parts are done before its reply is. */
+	return total > 0 ? (uint64_t)(done / total * (KERNEL_PARTS - 1)) : 0;
+}
+
+void submission_progress(const struct call *call, uint64_t *done, uint64_t *total)
+{
+	const struct submission *submission = call->submission;
+
+	*total = submission->request->n_operations * KERNEL_PARTS;
+	*done = submission->index * KERNEL_PARTS;
+	for (size_t i = 0; i < submission->n && submission->parts[i].is_prepared; i++)
+		*done += parts_done(&submission->parts[i]);
+}

@@ -3,8 +3,9 @@
  * the moment nothing runs, and nothing takes longer than a turn; the pages are written in later turns, while other
  * requests run. Invariant: each tensor of the moment is in exactly one page. One that is freed before its page is
  * written has a page of its own; one that was created later has none, and is known by its era. */
+#include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/tensor_message.h"
+#include "daemon/rpc/handlers/tensor_page.h"
 #include "daemon/rpc/order/gate.h"
 #include "daemon/service/checksum.h"
 #include "daemon/service/transfer.h"
@@ -152,19 +153,22 @@ static int answer(struct call *call, Npumem__V1__Recorded *message)
 struct pages {
 	const struct handler_record *steps;
 	struct call *call;
-	const struct device *device;
-	uint64_t at;   /* behind the last tensor of this page; 0: it is the last page */
 	uint64_t done; /* slots below are in pages that are written */
-	unsigned n;
-	uint64_t handles[PAGE_TENSORS];
-	struct device_scan scans[PAGE_TENSORS];
-	struct device_state states[PAGE_TENSORS];
+	struct tensor_page *page;
 };
 
 /* False: the record was ended meanwhile. */
 static bool is_recording(const struct pages *pages)
 {
 	return pages->call->rpc->service->recorder.leaves_ctx == pages;
+}
+
+static void free_pages(struct pages *pages)
+{
+	const struct heap *heap = pages->call->rpc->heap;
+
+	heap_free(heap, pages->page);
+	heap_free(heap, pages);
 }
 
 static int end_pages(struct pages *pages)
@@ -184,7 +188,7 @@ static int end_pages(struct pages *pages)
 		recorder_drop(recorder);
 	else if (is_recording(pages))
 		recorder_has_all(recorder);
-	heap_free(call->rpc->heap, pages);
+	free_pages(pages);
 	return status && steps->undo ? steps->undo(call, status) : status;
 }
 
@@ -201,7 +205,7 @@ static void write_tensor(struct reply *reply, const struct call *call, const str
 
 /* A whole frame, of which the message is what a record has. */
 static int write_page(const struct call *call, const struct tensor *const *tensors,
-		      const struct device_state *states, unsigned n, struct buffer *out)
+		      const struct device_state *const *states, unsigned n, struct buffer *out)
 {
 	struct npumem_error none;
 	struct reply reply;
@@ -213,14 +217,14 @@ static int write_page(const struct call *call, const struct tensor *const *tenso
 		return -1;
 	mark = reply_open(&reply, NPUMEM__V1__RESPONSE__RESULT_LIST, (size_t)n * TENSOR_MESSAGE_EXPECTED_BYTES);
 	for (unsigned i = 0; i < n; i++)
-		write_tensor(&reply, call, tensors[i], &states[i]);
+		write_tensor(&reply, call, tensors[i], states[i]);
 	reply_close(&reply, mark, (size_t)n * TENSOR_MESSAGE_EXPECTED_BYTES);
 	reply_end(&reply, 0, &none);
 	return 0;
 }
 
-static void add_page(struct call *call, const struct tensor *const *tensors, const struct device_state *states,
-		     unsigned n)
+static void add_page(struct call *call, const struct tensor *const *tensors,
+		     const struct device_state *const *states, unsigned n)
 {
 	struct recorder *recorder = &call->rpc->service->recorder;
 	uint64_t handles[PAGE_TENSORS];
@@ -240,7 +244,7 @@ static void add_page(struct call *call, const struct tensor *const *tensors, con
 		frame_parse(frame.bytes, frame.used, FRAME_BYTES_MAX, &header, &bytes);
 		entry.answer = frame.bytes + header;
 		entry.answer_bytes = bytes;
-		recorder_add(recorder, &entry, NULL);
+		recorder_add(recorder, &entry);
 	}
 	buffer_deinit(&frame);
 }
@@ -254,18 +258,10 @@ static bool is_of_moment(const struct pages *pages, const struct tensor *tensor)
 static void on_leave(void *ctx, const struct tensor *tensor)
 {
 	const struct pages *pages = ctx;
-	const struct device_state state = {0};
+	const struct device_state state = {0}, *states = &state;
 
 	if (is_of_moment(pages, tensor) && device_handle_slot(tensor->handle) >= pages->done)
-		add_page(pages->call, &tensor, &state, 1);
-}
-
-static void count_page(void *arg)
-{
-	struct pages *pages = arg;
-
-	for (unsigned i = 0; i < pages->n; i++)
-		device_scan(pages->device, &pages->scans[i], &pages->states[i]);
+		add_page(pages->call, &tensor, &states, 1);
 }
 
 static int next_page(struct call *call, void *arg);
@@ -274,62 +270,71 @@ static int next_page(struct call *call, void *arg);
 static int on_counted(struct call *call, void *arg)
 {
 	struct pages *pages = arg;
+	const struct tensor_page *page = pages->page;
 	const struct tensor *tensors[PAGE_TENSORS];
+	const struct device_state *states[PAGE_TENSORS];
 	unsigned n = 0;
 
 	if (!is_recording(pages) || call->rpc->service->recorder.lost || call_is_cancelled(call))
 		return end_pages(pages);
-	for (unsigned i = 0; i < pages->n; i++) {
-		tensors[n] = device_find(pages->device, pages->handles[i]);
-		pages->states[n] = pages->states[i];
+	for (unsigned i = 0; i < page->n; i++) {
+		tensors[n] = tensor_page_at(page, i);
+		states[n] = &page->rows[i].state;
 		n += tensors[n] != NULL;
 	}
 	if (n)
-		add_page(call, tensors, pages->states, n);
-	pages->done = pages->at;
-	return pages->at ? perform_pause(call, next_page, pages) : end_pages(pages);
+		add_page(call, tensors, states, n);
+	pages->done = page->at;
+	return page->at ? perform_pause(call, next_page, pages) : end_pages(pages);
 }
 
-static void add_tensor(struct pages *pages, struct tensor *tensor)
+static void count_page(void *arg)
 {
-	unsigned i = pages->n++;
-
-	pages->handles[i] = tensor->handle;
-	pages->scans[i] = device_scan_of(tensor);
-	device_state_lending(tensor, &pages->states[i]);
+	tensor_page_count(((struct pages *)arg)->page);
 }
 
 static int next_page(struct call *call, void *arg)
 {
 	struct pages *pages = arg;
+	struct tensor_page *page = pages->page;
 	unsigned looks = PAGE_LOOKS;
 	struct tensor *tensor;
-	int64_t cost = 0;
 
-	pages->n = 0;
-	while (pages->n < PAGE_TENSORS && (tensor = device_after(pages->device, &pages->at, &looks)))
-		if (is_of_moment(pages, tensor)) {
-			add_tensor(pages, tensor);
-			cost += device_scan_cost(pages->device, tensor);
-		}
-	return perform_later(call, cost, count_page, on_counted, pages);
+	page->n = 0;
+	page->cost = 0;
+	while (page->n < PAGE_TENSORS && (tensor = device_after(page->device, &page->at, &looks)))
+		if (is_of_moment(pages, tensor))
+			tensor_page_add(page, tensor);
+	return perform_later(call, page->cost, count_page, on_counted, pages);
+}
+
+static struct pages *new_pages(struct call *call, const struct handler_record *steps)
+{
+	struct pages *pages = heap_alloc(call->rpc->heap, sizeof(*pages));
+
+	if (!pages)
+		return NULL;
+	*pages = (struct pages){.steps = steps, .call = call, .page = tensor_page_new(call, PAGE_TENSORS)};
+	if (pages->page)
+		return pages;
+	heap_free(call->rpc->heap, pages);
+	return NULL;
 }
 
 int handle_record_tensors(struct call *call, const struct handler_record *steps)
 {
 	struct service *service = call->rpc->service;
-	struct pages *pages = heap_zalloc(call->rpc->heap, 1, sizeof(*pages));
+	struct pages *pages = new_pages(call, steps);
 	int status;
 
 	if (!pages)
 		return heap_exhausted(call->error);
-	*pages = (struct pages){.steps = steps, .call = call, .device = service->device};
 	recorder_begin(&service->recorder, call->session);
 	recorder_watch_leaves(&service->recorder, on_leave, pages);
 	status = steps->begin ? steps->begin(call) : 0;
 	if (status) {
 		recorder_drop(&service->recorder);
-		heap_free(call->rpc->heap, pages);
+		free_pages(pages);
 		return status;
 	}
 	/* The device is for all again. */

@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 
+#include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/known.h"
@@ -120,6 +121,16 @@ int handle_session_resume(struct call *call, const Npumem__V1__ResumeRequest *re
 
 /* ---- cancelling ---- */
 
+/* An unfinished request of a peer by its id, or NULL. */
+static struct call *find(const struct rpc_peer *peer, uint64_t id)
+{
+	struct call *call = peer->calls;
+
+	while (call && call->id != id)
+		call = call->next;
+	return call;
+}
+
 static void cancel_other(struct call *call)
 {
 	if (call_is_started(call)) {
@@ -130,14 +141,14 @@ static void cancel_other(struct call *call)
 	if (call->is_committed || known_is_kept(call))
 		return;
 	npumem_error_clear(call->error);
-	call_end(call,
+	life_end(call,
 		 npumem_error_set(call->error, NPUMEM_CANCELLED, "request %" PRIu64 " was cancelled", call->id));
 }
 
 int handle_session_cancel(struct call *call, const Npumem__V1__CancelRequest *request)
 {
 	Npumem__V1__Cancelled message = NPUMEM__V1__CANCELLED__INIT;
-	struct call *other = call_find(call->peer, request->request_id);
+	struct call *other = find(call->peer, request->request_id);
 	int status;
 
 	other = other == call ? NULL : other;

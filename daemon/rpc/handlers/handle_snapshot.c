@@ -1,5 +1,6 @@
 /* A snapshot of the device. Its moment is between two requests, when nothing runs; its pieces come one by one, as
  * the client asks for them, while everybody else goes on. */
+#include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/service/kept/snapshot.h"
 

@@ -1,10 +1,12 @@
 /* Calls about whole tensors. Room for the reply is made first, so that nothing is done that cannot be told. */
 #include <errno.h>
 
+#include "daemon/rpc/calls/life.h"
+#include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/order/gate.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/tensor_message.h"
+#include "daemon/rpc/handlers/tensor_page.h"
 #include "proto/wire.h"
 #include "proto/convert.h"
 
@@ -12,20 +14,6 @@ enum {
 	TENSORS_FIELD = 1, /* Allocated.tensors */
 	TURN_STEPS = 300,  /* of device_alloc_step: about a tenth of a millisecond */
 };
-
-struct scanning {
-	struct call *call;
-	const struct tensor *tensor;
-	struct device_scan scan;
-	struct device_state state;
-};
-
-static void scan(void *arg)
-{
-	struct scanning *scanning = arg;
-
-	device_scan(scanning->call->rpc->service->device, &scanning->scan, &scanning->state);
-}
 
 static void append_tensor(struct call *call, const struct tensor *tensor, const struct device_state *state)
 {
@@ -35,13 +23,12 @@ static void append_tensor(struct call *call, const struct tensor *tensor, const 
 		      tensor_message(call, tensor, state, &message));
 }
 
-static int on_scanned(struct call *call, void *arg)
+static int on_counted(struct call *call, void *arg)
 {
-	struct scanning *scanning = arg;
+	struct tensor_page *page = arg;
 
-	device_state_lending(scanning->tensor, &scanning->state);
-	append_tensor(call, scanning->tensor, &scanning->state);
-	heap_free(call->rpc->heap, scanning);
+	append_tensor(call, tensor_page_at(page, 0), &page->rows[0].state);
+	heap_free(call->rpc->heap, page);
 	return 0;
 }
 
@@ -50,25 +37,46 @@ static int64_t scan_cost(const struct call *call, const struct tensor *tensor)
 	return device_scan_cost(call->rpc->service->device, tensor);
 }
 
-/* The last thing a handler does: what takes long it does elsewhere. */
+/* The last thing a handler does, which cannot fail any more: what takes long it does elsewhere. */
 static int answer_tensor(struct call *call, const struct tensor *tensor)
 {
-	int64_t cost = scan_cost(call, tensor);
-	struct scanning *scanning = NULL;
+	struct tensor_page *page = call_is_long(scan_cost(call, tensor)) ? tensor_page_new(call, 1) : NULL;
 
-	if (call_is_long(cost))
-		scanning = heap_alloc(call->rpc->heap, sizeof(*scanning));
-	if (!scanning) {
+	if (!page) {
 		append_tensor(call, tensor, NULL);
 		return 0;
 	}
-	*scanning = (struct scanning){.call = call, .tensor = tensor, .scan = device_scan_of(tensor)};
-	return perform_later(call, cost, scan, on_scanned, scanning);
+	tensor_page_add(page, tensor);
+	return perform_later(call, page->cost, tensor_page_count, on_counted, page);
 }
 
-static int read_allocation(struct call *call, size_t i, const Npumem__V1__Allocation *message)
+/* An allocation, in as many turns of the loop as it takes to find a place over others; and once more each time that it
+ * is tried in line. */
+struct call_allocating {
+	struct tensors_alloc alloc;
+	bool was_paused;
+	const char **names, **labels;
+	struct tensor **tensors;
+	struct device_request requests[]; /* and behind them the other arrays */
+};
+
+/* In the memory that the request was unpacked into. NULL: there is none. */
+static struct call_allocating *allocating_new(struct call *call, size_t n)
 {
-	struct device_request *request = &call->rpc->requests[i];
+	struct call_allocating *to;
+
+	to = budget_alloc(&call->budget, sizeof(*to) + n * (sizeof(to->requests[0]) + 3 * sizeof(void *)));
+	if (!to)
+		return NULL;
+	to->names = (const char **)(to->requests + n);
+	to->labels = to->names + n;
+	to->tensors = (struct tensor **)(to->labels + n);
+	return to;
+}
+
+static int read_allocation(struct call *call, struct call_allocating *to, size_t i, const Npumem__V1__Allocation *message)
+{
+	struct device_request *request = &to->requests[i];
 	int status = wire_check_enum(&npumem__v1__reuse__descriptor, "reuse", (int)message->reuse, call->error);
 
 	if (!status)
@@ -80,8 +88,8 @@ static int read_allocation(struct call *call, size_t i, const Npumem__V1__Alloca
 	request->reuse = (int)message->reuse;
 	request->dma_only = message->dma_only;
 	request->pinned = message->pinned;
-	call->rpc->names[i] = message->name;
-	call->rpc->labels[i] = message->label;
+	to->names[i] = message->name;
+	to->labels[i] = message->label;
 	return 0;
 }
 
@@ -91,6 +99,7 @@ int resolve_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
 
 	for (size_t i = 0; i < request->n_tensors && i < TENSORS_ALLOC_MAX && !status; i++)
 		status = call_claim_name(call, call->session->uid, request->tensors[i]->name);
+	call->allocating = NULL;
 	call->turn = request->wait_ms ? TENSORS_LAST : TENSORS_AT_ONCE;
 	return status;
 }
@@ -110,88 +119,40 @@ static void append_allocated(struct call *call, struct tensor *const *tensors, s
 	reply_close(&call->reply, mark, expected);
 }
 
-/* One that takes more than a turn of the loop: what is to lie over others is searched a place for. */
-struct allocating {
-	struct tensors_alloc alloc;
-	struct device_request requests[TENSORS_ALLOC_MAX];
-	const char *names[TENSORS_ALLOC_MAX], *labels[TENSORS_ALLOC_MAX];
-	struct tensor *tensors[TENSORS_ALLOC_MAX];
-};
-
-static int allocate_more(struct call *call, void *arg)
+static int end_allocation(struct call *call, struct call_allocating *allocating, int status)
 {
-	struct allocating *allocating = arg;
-	int64_t steps = TURN_STEPS;
-	int status = -EAGAIN;
+	struct service *service = call->rpc->service;
+	const struct tensors_alloc *alloc = &allocating->alloc;
 
-	if (!call_is_cancelled(call))
-		status = tensors_alloc_step(&allocating->alloc, &steps, call->error);
-	else
-		tensors_alloc_cancel(&allocating->alloc);
-	if (status == -EAGAIN && !call_is_cancelled(call))
-		return perform_pause(call, allocate_more, allocating);
 	if (!status)
-		append_allocated(call, allocating->tensors, allocating->alloc.n);
-	else if (status == -EAGAIN)
-		status = npumem_error_set(call->error, NPUMEM_CANCELLED, "the allocation was cancelled");
+		append_allocated(call, alloc->tensors, alloc->n);
 	/* What it had taken meanwhile is free again for those in line; of whom none was tried while one of them
 	 * had. */
-	call->rpc->service->waiting.room |= status && call->rpc->searching != call;
-	/* What a place in line is measured by. */
-	memcpy(call->rpc->requests, allocating->requests, allocating->alloc.n * sizeof(allocating->requests[0]));
-	heap_free(call->rpc->heap, allocating);
+	service->waiting.room |= status && allocating->was_paused && call->rpc->searching != call;
+	if (call->turn == TENSORS_LAST && tensors_lacked_room(call->error))
+		call->fits_empty = waiting_measure(service->device, alloc->requests, alloc->n, &call->waiter);
 	return status;
 }
 
-static int allocate_in_turns(struct call *call, const struct tensors_alloc *alloc)
+static int allocate(struct call *call, void *arg)
 {
-	struct allocating *allocating = heap_alloc(call->rpc->heap, sizeof(*allocating));
+	struct call_allocating *allocating = arg;
+	int64_t steps = TURN_STEPS;
 	int status;
 
-	if (!allocating)
-		return heap_exhausted(call->error);
-	memcpy(allocating->requests, alloc->requests, alloc->n * sizeof(*alloc->requests));
-	memcpy(allocating->names, alloc->names, alloc->n * sizeof(*alloc->names));
-	memcpy(allocating->labels, alloc->labels, alloc->n * sizeof(*alloc->labels));
-	allocating->alloc = *alloc;
-	allocating->alloc.requests = allocating->requests;
-	allocating->alloc.names = allocating->names;
-	allocating->alloc.labels = allocating->labels;
-	allocating->alloc.tensors = allocating->tensors;
-	status = tensors_alloc_begin(&allocating->alloc, call->error);
-	if (!status)
-		return perform_pause(call, allocate_more, allocating);
-	heap_free(call->rpc->heap, allocating);
-	return status;
-}
-
-static int allocate(struct call *call, unsigned n)
-{
-	struct rpc *rpc = call->rpc;
-	struct tensors_alloc alloc = {.session = call->session,
-				      .requests = rpc->requests,
-				      .names = rpc->names,
-				      .labels = rpc->labels,
-				      .n = n,
-				      .tensors = rpc->tensors,
-				      .turn = call->turn,
-				      .waiter = call->turn == TENSORS_HEAD ? &call->waiter : NULL};
-	int64_t steps = TURN_STEPS;
-	int status = tensors_alloc_begin(&alloc, call->error);
-
-	if (status)
-		return status;
-	status = tensors_alloc_step(&alloc, &steps, call->error);
-	if (status == -EAGAIN) {
-		tensors_alloc_cancel(&alloc);
-		return allocate_in_turns(call, &alloc);
+	if (allocating->was_paused && call_is_cancelled(call)) {
+		tensors_alloc_cancel(&allocating->alloc);
+		status = npumem_error_set(call->error, NPUMEM_CANCELLED, "the allocation was cancelled");
+		return end_allocation(call, allocating, status);
 	}
-	if (!status)
-		append_allocated(call, rpc->tensors, n);
-	return status;
+	status = tensors_alloc_step(&allocating->alloc, &steps, call->error);
+	if (status != -EAGAIN)
+		return end_allocation(call, allocating, status);
+	allocating->was_paused = true;
+	return perform_pause(call, allocate, allocating);
 }
 
-int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
+static int read_allocations(struct call *call, const Npumem__V1__AllocRequest *request)
 {
 	size_t n = request->n_tensors;
 	int status = 0;
@@ -199,11 +160,35 @@ int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *requ
 	if (n < 1 || n > TENSORS_ALLOC_MAX)
 		return npumem_error_set(call->error, NPUMEM_INVALID,
 					"%zu tensors to allocate, which is not 1 to %d", n, TENSORS_ALLOC_MAX);
+	call->allocating = allocating_new(call, n);
+	if (!call->allocating)
+		return heap_exhausted(call->error);
 	for (size_t i = 0; i < n && !status; i++)
-		status = read_allocation(call, i, request->tensors[i]);
+		status = read_allocation(call, call->allocating, i, request->tensors[i]);
+	return status;
+}
+
+int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
+{
+	int status = call->allocating ? 0 : read_allocations(call, request);
+	struct call_allocating *to = call->allocating;
+	size_t n = request->n_tensors;
+
 	if (!status)
 		status = reply_reserve(&call->reply, (n + 1) * TENSOR_MESSAGE_BYTES_MAX, call->error);
-	return status ? status : allocate(call, (unsigned)n);
+	if (status)
+		return status;
+	to->was_paused = false;
+	to->alloc = (struct tensors_alloc){.session = call->session,
+					   .requests = to->requests,
+					   .names = to->names,
+					   .labels = to->labels,
+					   .n = (unsigned)n,
+					   .tensors = to->tensors,
+					   .turn = call->turn,
+					   .waiter = call->turn == TENSORS_HEAD ? &call->waiter : NULL};
+	status = tensors_alloc_begin(&to->alloc, call->error);
+	return status ? end_allocation(call, to, status) : allocate(call, to);
 }
 
 /* ---- of one tensor, whose state is told at last ---- */
@@ -369,7 +354,7 @@ static int on_seal_checked(struct call *call, void *arg)
 int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *request)
 {
 	struct tensor *tensor = call->binding.tensors[0];
-	int status = call_keep_error(call);
+	int status = life_keep_error(call);
 
 	(void)request;
 	if (status)
@@ -383,4 +368,86 @@ int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *reques
 	/* Whether it is refused depends on what is written. */
 	repeat_after_read(call->session, tensor);
 	return perform_later(call, scan_cost(call, tensor), check_seal, on_seal_checked, call);
+}
+
+/* ---- freeing ---- */
+
+/* It is decided when it arrives: from then on nobody finds the tensors. It takes effect when nothing uses them any
+ * more, for good: a client that finds them gone, or takes their names, must not find them back after a crash. Then
+ * their bytes are zeroed, which may take long; and they go, in steps, views first. */
+static int find_all(struct call *call, const Npumem__V1__FreeRequest *request)
+{
+	for (size_t i = 0; i < request->n_tensors; i++) {
+		struct tensor *tensor;
+		int status = binding_find(&call->binding, request->tensors[i], "a tensor to free", ACCESS_OWN,
+					  &tensor, call->error);
+
+		if (status > 0 && request->n_tensors > 1)
+			npumem_error_number(call->error, "tensor_index", (int64_t)i);
+		if (!status)
+			status = call_claim_free(call, tensor);
+		if (status)
+			return status;
+	}
+	return 0;
+}
+
+int resolve_free(struct call *call, const Npumem__V1__FreeRequest *request)
+{
+	int status = 0;
+
+	if (!request->n_tensors)
+		return npumem_error_set(call->error, NPUMEM_INVALID, "0 tensors to free");
+	if (request->n_tensors > TENSORS_FREE_MAX)
+		status = tensors_free_check(call->session, NULL, request->n_tensors, call->error);
+	if (!status)
+		status = find_all(call, request);
+	if (status)
+		return status;
+	status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
+	if (!status)
+		status = tensors_free_check(call->session, call->binding.tensors, call->binding.n, call->error);
+	if (status)
+		return status;
+	tensors_mark_going(call->rpc->service, call->binding.tensors, call->binding.n);
+	call->is_committed = true;
+	return 0;
+}
+
+static void forget(void *arg)
+{
+	struct call *call = arg;
+
+	for (size_t i = 0; i < call->binding.n; i++)
+		device_forget(call->rpc->service->device, call->binding.tensors[i]);
+}
+
+static int free_some(struct call *call, void *arg)
+{
+	Npumem__V1__Freed message = NPUMEM__V1__FREED__INIT;
+
+	if (!tensors_free_step(call->session, &call->freeing))
+		return perform_pause(call, free_some, arg);
+	message.tensors = (int64_t)call->freeing.n_freed;
+	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base);
+	return 0;
+}
+
+static int on_forgotten(struct call *call, void *arg)
+{
+	tensors_free_begin(&call->freeing, call->binding.tensors, call->binding.n);
+	return free_some(call, arg);
+}
+
+int handle_free(struct call *call, const Npumem__V1__FreeRequest *request)
+{
+	int64_t cost = 0;
+
+	(void)request;
+	for (size_t i = 0; i < call->binding.n; i++)
+		cost += device_forget_cost(call->rpc->service->device, call->binding.tensors[i]);
+	for (size_t i = 0; i < call->binding.n; i++)
+		repeat_before_change(call->session, call->binding.tensors[i]);
+	tensors_hide(call->session, call->binding.tensors, call->binding.n);
+	return perform_later(call, cost, forget, on_forgotten, call);
 }

@@ -2,7 +2,7 @@
 #ifndef RPC_HANDLER_H
 #define RPC_HANDLER_H
 
-#include "daemon/rpc/calls/perform.h"
+#include "daemon/rpc/calls/call.h"
 
 /* A handler per row: appends the result to call->reply. 0, a status that call->error explains, or CALL_LATER or
  * CALL_ELSEWHERE. Room for the reply is made first, so that nothing is done that cannot be told. */
@@ -52,9 +52,6 @@ struct handler_record {
  * The record begins at once, and other requests go on at once; the call is answered when all tensors of this
  * moment are in the record. `steps` outlives the call. */
 int handle_record_tensors(struct call *call, const struct handler_record *steps);
-
-/* The operation of a request of one has run: returns what a handler returns. */
-int handle_operations_end(struct call *call);
 
 /* The resolver, and the handler, of the call's row. */
 int handler_resolve(struct call *call);

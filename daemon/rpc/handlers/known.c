@@ -6,9 +6,9 @@
 #include <inttypes.h>
 
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/submit.h"
-#include "daemon/rpc/handlers/tensor_message.h"
-#include "daemon/rpc/operate.h"
+#include "daemon/rpc/handlers/submission.h"
+#include "daemon/rpc/handlers/tensor_page.h"
+#include "daemon/service/operations.h"
 #include "daemon/service/kept/results.h"
 #include "daemon/service/kept/stale.h"
 #include "proto/wire.h"
@@ -47,6 +47,19 @@ static const struct results_cell *find(const struct call *call, enum results_kin
 
 	find_all(call, kind, &found, 1);
 	return found;
+}
+
+/* What call->handle does: the reply was made already; */
+static int nothing_to_do(struct call *call)
+{
+	(void)call;
+	return 0;
+}
+
+/* or the tensor that the request was about is there, and told of as it is. */
+static int open_tensor(struct call *call)
+{
+	return handle_tensors_open(call, NULL);
 }
 
 /* ---- tensors ---- */
@@ -133,7 +146,7 @@ static bool known_alloc(struct call *call, const Npumem__V1__AllocRequest *reque
 	for (size_t i = 0; i < n; i++)
 		append_one(call, request->tensors[i], tensors[i], gone[i]);
 	reply_close(&call->reply, mark, n * TENSOR_MESSAGE_EXPECTED_BYTES);
-	call->known = CALL_KNOWN;
+	call->handle = nothing_to_do;
 	return true;
 }
 
@@ -145,7 +158,7 @@ static int resolve_tensor(struct call *call, uint64_t handle)
 
 	ref.handle = handle;
 	open.tensor = &ref;
-	call->known = CALL_KNOWN_TENSOR;
+	call->handle = open_tensor;
 	return resolve_open(call, &open);
 }
 
@@ -157,7 +170,7 @@ static int answer_gone(struct call *call, const struct results_cell *kept, const
 	if (status)
 		return status;
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_TENSOR, tell_gone(call, kept, name, NULL, &to));
-	call->known = CALL_KNOWN;
+	call->handle = nothing_to_do;
 	return 0;
 }
 
@@ -215,7 +228,7 @@ static bool known_free(struct call *call, int *status)
 	}
 	message.tensors = (int64_t)kept->number;
 	*status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base, call->error);
-	call->known = CALL_KNOWN;
+	call->handle = nothing_to_do;
 	return true;
 }
 
@@ -275,7 +288,7 @@ static int answer_done(struct call *call, const struct results_cell *const *done
 
 	if (status)
 		return status;
-	call->known = CALL_KNOWN;
+	call->handle = nothing_to_do;
 	if (call->method != METHODS_SUBMIT) {
 		append_done(call, NPUMEM__V1__RESPONSE__RESULT_DONE, done[0]);
 		return 0;
@@ -385,9 +398,4 @@ bool known_is_kept(const struct call *call)
 		if (result->kept.kind != RESULTS_DIED)
 			return true;
 	return made || is_forgotten(call);
-}
-
-int handle_known(struct call *call)
-{
-	return call->known == CALL_KNOWN_TENSOR ? handle_tensors_open(call, NULL) : 0;
 }

@@ -5,7 +5,7 @@
 
 #include "daemon/rpc/calls/call.h"
 
-/* In place of the resolver: true where the request was done, and the call is `known` from then on; or where it is
+/* In place of the resolver: true where the request was done, and call->handle is set from then on; or where it is
  * not known any more whether it was. *status is then what a resolver returns. */
 bool resolve_known(struct call *call, int *status);
 /* Of a call that is sent again: true where the daemon has died twice while it ran, with *status ABORTED (field:
@@ -15,7 +15,5 @@ bool known_is_deadly(struct call *call, int *status);
 int known_check(struct call *call);
 /* Whether it was done, or may have been, before it was sent again: there is nothing to be taken back. */
 bool known_is_kept(const struct call *call);
-/* In place of the handler, of a call that is `known`. */
-int handle_known(struct call *call);
 
 #endif

@@ -1,6 +1,6 @@
 /* The way of events from a ring into a connection, and how far long runs are. What a call is, is read from what it
  * was resolved to, which stays as it is while a thread works on it.
- * Invariant: events are written only where no reply of the same connection is being written (advance_settle). */
+ * Invariant: events are written only where no reply of the same connection is being written (rpc_settle). */
 #include "daemon/rpc/handlers/progress.h"
 
 #include <npumem/kernels.h>
@@ -8,8 +8,8 @@
 #include <utlist.h>
 
 #include "daemon/device/tensors/error_context.h"
-#include "daemon/rpc/handlers/submit.h"
-#include "daemon/rpc/operate.h"
+#include "daemon/rpc/handlers/submission.h"
+#include "daemon/rpc/handlers/operate.h"
 
 enum {
 	PROGRESS_NS = 100000000,
@@ -31,7 +31,7 @@ bool progress_of(const struct call *call, uint64_t *done, uint64_t *total)
 	const struct kernel_progress *progress = call->operate ? &call->operate->progress : &call->progress;
 
 	if (call->submission) {
-		submit_progress(call, done, total);
+		submission_progress(call, done, total);
 	} else {
 		/* In this order, as the run sets the total last. */
 		*total = (uint64_t)atomic_load(&progress->total);
@@ -84,7 +84,7 @@ static const struct op *op_of(const struct call *call, const char **label)
 {
 	*label = "";
 	if (call->submission)
-		return submit_running(call, label);
+		return submission_running(call, label);
 	return call->operate ? &call->operate->prepared.op : NULL;
 }
 
@@ -177,7 +177,7 @@ static int append_event(struct buffer *out, const struct event *event)
 
 /* What is in the ring goes out in one piece. Whoever does not read is served by rpc_peer_ready. Returns what it
  * took. */
-static int send_to(struct rpc *rpc, struct events_subscriber *subscriber)
+int progress_send_to(struct rpc *rpc, struct events_subscriber *subscriber)
 {
 	struct rpc_peer *peer = subscriber->owner;
 	struct buffer out;
@@ -206,14 +206,8 @@ void progress_send(struct rpc *rpc)
 		return;
 	/* Where nothing would go on after a pause there is none. */
 	while ((budget > 0 || !rpc->now_ns || !rpc->set_alarm) && (subscriber = events_next_ready(events)))
-		budget -= send_to(rpc, subscriber);
+		budget -= progress_send_to(rpc, subscriber);
 	rpc->send_ns = events->ready && rpc->now_ns ? rpc->now_ns() + SEND_PAUSE_NS : 0;
-}
-
-void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer)
-{
-	if (peer->subscriber)
-		send_to(rpc, peer->subscriber);
 }
 
 /* ---- progress ---- */
@@ -245,14 +239,6 @@ void progress_follow(struct call *call)
 	DL_APPEND2(rpc->followed, call, prev_followed, next_followed);
 	if (call->look_ns < rpc->look_ns && is_heard(call))
 		rpc->look_ns = call->look_ns;
-}
-
-void progress_forget(struct call *call)
-{
-	if (!call->is_followed)
-		return;
-	call->is_followed = false;
-	DL_DELETE2(call->rpc->followed, call, prev_followed, next_followed);
 }
 
 void progress_subscribed(struct rpc *rpc, unsigned kinds)

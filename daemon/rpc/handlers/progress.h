@@ -6,9 +6,10 @@
 
 /* Sends what the subscribers' rings hold, to those that keep up. */
 void progress_send(struct rpc *rpc);
-/* A call's progress is told from now on, when it has run for a while; until progress_forget, at its end. */
+/* To one of them, if it keeps up. Returns what that took, in events. */
+int progress_send_to(struct rpc *rpc, struct events_subscriber *subscriber);
+/* A call's progress is told from now on, when it has run for a while; until its end. */
 void progress_follow(struct call *call);
-void progress_forget(struct call *call);
 /* Somebody follows these kinds from now on. */
 void progress_subscribed(struct rpc *rpc, unsigned kinds);
 /* Puts how far each run is into the rings of those who may see it, where that is due. */

@@ -1,11 +1,11 @@
-/* A submit that has started, as handle_submit.c and chain.c have it. */
+/* A submit that has started: it goes from step to step. */
 #ifndef RPC_SUBMISSION_H
 #define RPC_SUBMISSION_H
 
-#include "daemon/rpc/handlers/submit.h"
-#include "daemon/rpc/operate.h"
+#include "daemon/rpc/handlers/operate.h"
 
 enum {
+	SUBMITTED_DONE = 1, /* Submitted.done */
 	N_QUEUES = 2,
 };
 
@@ -36,30 +36,30 @@ struct submission {
 	struct queue queues[N_QUEUES];
 	int64_t spent;		   /* cost of what was done in the loop since it gave others a turn */
 	size_t refused;		   /* the first operation that was refused; SIZE_MAX: none */
-	bool is_comparing;	   /* the queues of the step, elsewhere */
-	bool is_joining;	   /* the replies of the step, elsewhere */
 	size_t n_parts;		   /* that there is room for */
-	struct call_work work;	   /* one of these two */
 	struct npumem_error error; /* the request's, from here on */
 	struct part parts[];
 };
 
-/* ---- the submission, for the chain ---- */
+enum { CHAIN_MAX = 16 }; /* operations that a thread runs one after the other, which have their places in host memory */
 
-/* An operation has run, or was refused: it is in the answer, or its queue is over. */
-void submission_end_part(struct part *part);
-/* Goes on until something runs elsewhere, others are to have a turn, or all is done. */
-void submission_go_on(struct submission *submission);
+/* Goes on until something runs elsewhere, others are to have a turn, or all is done. What a handler returns. */
+int submission_go_on(struct submission *submission);
+/* call->withdraw: what of it waits for a thread need not. */
+int submission_withdraw(struct call *call);
 
-/* ---- the chain ---- */
+/* ---- of a submit, also where it has not started ---- */
 
-enum { CHAIN_MAX = 16 }; /* operations, which have their places in host memory */
-
-/* The step's one operation, which costs so much and was begun, runs on a thread, and those that follow it in the
- * list behind it; they become parts of the step. Then the submission goes on. False: it is too short or too long
- * for that, or something else speaks against it, and nothing was done. */
-bool chain_start(struct submission *submission, int64_t cost);
-/* It was cancelled: where no thread has begun the chain, it is over. */
-void chain_withdraw(struct submission *submission);
+/* How many operations from `index` on run as one. */
+size_t submission_group(const Npumem__V1__SubmitRequest *request, size_t index);
+/* What its sender calls an operation; empty: nothing. */
+const char *submission_label(const struct call *call, size_t index);
+/* Puts in front of a refusal which operation it is about. `op`: NULL where it could not even be prepared. Returns
+ * the status. */
+int submission_refuse(struct call *call, size_t index, const struct op *op);
+/* An operation that runs on a thread now, its kernel before its transfer, and its label; NULL: none. */
+const struct op *submission_running(const struct call *call, const char **label);
+/* How far a submit that has started is, in operations, each of KERNEL_PARTS. */
+void submission_progress(const struct call *call, uint64_t *done, uint64_t *total);
 
 #endif

@@ -8,19 +8,25 @@
 
 #include "daemon/rpc/calls/call.h"
 
-/* A request of a session arrives, or waits at the gate. It may end. */
-void gate_receive(struct call *call);
-/* What waits at the peer's gate arrives, as far as may be and a turn goes, of which *spent is over. The rest waits
- * for another turn. */
-void gate_open(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent);
+/* The call waits at its gate, behind those that do. */
+void gate_hold(struct call *call);
+/* Whether the call may arrive: what its session sent before it lets it, and its user has room. Else it is told when
+ * that changes, as its peer is queued. */
+bool gate_lets_in(struct call *call);
+/* It does not wait at the gate. */
+void gate_let_in(struct call *call);
+/* It was resolved: it enters the queues of what it claims, and may be ready at once. */
+void gate_arrive(struct call *call);
+/* The peer's turn is over, and another one that waits for fewer accesses of their user may have one. */
+void gate_wake_next(struct rpc *rpc, struct rpc_peer *peer);
 /* What the call changed in the tables is there: what its session sent after it need not wait for its end. */
 void gate_pass(struct call *call);
-/* The call waits at no gate any more, and is in no queue. */
+/* The call waits at no gate any more, and is in no queue, the loop's included. */
 void gate_leave(struct call *call);
 
 /* Accesses of the user have ended: requests that waited for it arrive in their turn. */
 void gate_fewer(struct rpc *rpc, struct scheduler_user *user);
-/* The peer waits for nothing any more. */
+/* The peer waits for nothing any more, nor for a turn. */
 void gate_forget(struct rpc *rpc, struct rpc_peer *peer);
 
 /* A call that has arrived is in no queue any more: its claim may be made anew. */

@@ -8,14 +8,24 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/calls/charge.h"
-#include "daemon/rpc/calls/perform.h"
+#include "daemon/rpc/calls/life.h"
+#include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/order/gate.h"
 
 static struct call *call_of(struct waiter *waiter)
 {
 	return (struct call *)((char *)waiter - offsetof(struct call, waiter));
+}
+
+/* It leaves the order: what its session sends after it does not wait for it. */
+static void step_aside(struct call *call)
+{
+	gate_leave(call);
+	/* What it was behind is over. */
+	call->claim.n = 0;
+	call->state = CALL_IN_LINE;
+	rpc_wake(call->rpc, call->peer);
 }
 
 /* What was missing now stays in the message and the fields. */
@@ -30,28 +40,26 @@ static void say_never(struct call *call)
 static bool join(struct call *call)
 {
 	struct rpc *rpc = call->rpc;
-	const Npumem__V1__AllocRequest *request;
 	struct npumem_error why;
 
 	if (call->method != METHODS_ALLOC || call->turn != TENSORS_LAST || !tensors_lacked_room(call->error) ||
 	    call_is_cancelled(call))
 		return false;
-	request = call->request->alloc;
-	if (!waiting_measure(rpc->service->device, rpc->requests, (unsigned)request->n_tensors, &call->waiter)) {
+	if (!call->fits_empty) {
 		say_never(call);
 		return false;
 	}
 	call->waiter.user = call->session->user;
 	call->waiter.deadline_ns =
-		rpc->now_ns ? rpc->now_ns() + UINT64_C(1000000) * request->wait_ms : WAITING_NEVER;
-	if (call_keep_error(call))
+		rpc->now_ns ? rpc->now_ns() + UINT64_C(1000000) * call->request->alloc->wait_ms : WAITING_NEVER;
+	if (life_keep_error(call))
 		return false;
 	why = *call->error;
 	npumem_error_clear(call->error);
 	if (charge_call(call) || waiting_add(&rpc->service->waiting, &call->waiter, call->error))
 		return false;
 	*call->error = why;
-	advance_step_aside(call);
+	step_aside(call);
 	return true;
 }
 
@@ -66,7 +74,7 @@ static bool keeps_searched(struct call *call, int status)
 		return false;
 	}
 	rpc->service->waiting.look = true;
-	advance_step_aside(call);
+	step_aside(call);
 	return true;
 }
 
@@ -75,17 +83,6 @@ bool line_keeps(struct call *call, int status)
 	if (call->rpc->searching == call)
 		return keeps_searched(call, status);
 	return status && join(call);
-}
-
-void line_leave(struct call *call)
-{
-	struct rpc *rpc = call->rpc;
-
-	if (call->state != CALL_IN_LINE && rpc->searching != call)
-		return;
-	waiting_remove(&rpc->service->waiting, &call->waiter);
-	if (rpc->searching == call)
-		rpc->searching = NULL;
 }
 
 static bool is_closed(const struct rpc *rpc)
@@ -135,18 +132,20 @@ static void try(struct call *call)
 	int status;
 
 	call->turn = TENSORS_HEAD;
+	npumem_error_clear(call->error);
 	if (may_search(call)) {
-		npumem_error_clear(call->error);
 		call->rpc->searching = call;
 		gate_enter_again(call);
 		return;
 	}
-	status = perform_again(call);
+	reply_drop(&call->reply);
+	call_attribute(call);
+	status = handler_handle(call);
 	if (status && tensors_lacked_room(call->error))
 		return;
 	waiting_served(&call->rpc->service->waiting, &call->waiter);
 	call->state = CALL_RUNNING;
-	call_end(call, status);
+	life_end(call, status);
 }
 
 void line_serve(struct rpc *rpc)
@@ -181,7 +180,7 @@ static void refuse(struct call *call)
 	call->error->status = NPUMEM_DEADLINE_EXCEEDED;
 	snprintf(call->error->message, sizeof(call->error->message), "waited %" PRIu32 " ms: %.400s",
 		 call->request->alloc->wait_ms, why.message);
-	call_end(call, NPUMEM_DEADLINE_EXCEEDED);
+	life_end(call, NPUMEM_DEADLINE_EXCEEDED);
 }
 
 void line_tick(struct rpc *rpc)
@@ -198,20 +197,14 @@ void line_tick(struct rpc *rpc)
 		refuse(call_of(waiter));
 }
 
-void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer)
+void line_end(struct call *call)
 {
-	struct call *call = peer->calls, *next;
-
-	for (; call && !peer->is_closing; call = next) {
-		next = call->next;
-		if (rpc->searching == call)
-			perform_cancel(call);
-		if (call->state != CALL_IN_LINE)
-			continue;
-		npumem_error_clear(call->error);
-		npumem_error_set(call->error, NPUMEM_UNAVAILABLE, "the daemon is going down");
-		npumem_error_number(call->error, "going_down", 1);
-		call_end(call, NPUMEM_UNAVAILABLE);
-	}
-	advance_settle(rpc);
+	if (call->rpc->searching == call)
+		atomic_store(&call->progress.cancelled, true);
+	if (call->state != CALL_IN_LINE)
+		return;
+	npumem_error_clear(call->error);
+	npumem_error_set(call->error, NPUMEM_UNAVAILABLE, "the daemon is going down");
+	npumem_error_number(call->error, "going_down", 1);
+	life_end(call, NPUMEM_UNAVAILABLE);
 }

@@ -9,8 +9,8 @@ void line_init(struct rpc *rpc);
 /* Whether a call whose handler returned `status` stands in line now, and is not over: an allocation that lacked
  * nothing but room, wants to wait for it and may; or that was in line already. */
 bool line_keeps(struct call *call, int status);
-/* A call that is dropped leaves the line, where it stands there. */
-void line_leave(struct call *call);
+/* The daemon goes down: a call that stands in line, or is tried, is refused. */
+void line_end(struct call *call);
 /* Gives room that was freed to those who wait for it, in turn: a part of them where that takes long. */
 void line_serve(struct rpc *rpc);
 /* What is due by the clock: turns, and deadlines that are over. */

@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <utlist.h>
 
-#include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/ending.h"
+#include "daemon/rpc/order/gate.h"
 
 struct absent {
 	struct session session;
@@ -146,7 +147,7 @@ int absent_return(struct rpc *rpc, struct session *session, const uint8_t *token
 		return npumem_error_set(error, NPUMEM_UNAVAILABLE,
 					"the session of this token has a connection that has not ended");
 	session_return(found, session);
-	advance_forget(rpc, &absent->peer);
+	gate_forget(rpc, &absent->peer);
 	on_drained(absent);
 	/* What everybody can guess is good for once, and the end of its connection is its end. */
 	if (rpc->service->persist.is_replay)
@@ -170,7 +171,7 @@ void absent_look(struct rpc *rpc)
 	for (unsigned i = 0; i < AT_ONCE && (absent = rpc->absent) && absent->deadline_ns <= now_ns; i++) {
 		DL_DELETE(rpc->absent, absent);
 		DL_APPEND(rpc->leaving, absent);
-		rpc_peer_close(rpc, &absent->peer);
+		ending_announce(rpc, &absent->peer);
 	}
 }
 

@@ -4,7 +4,7 @@
 #ifndef RPC_ABSENT_H
 #define RPC_ABSENT_H
 
-#include "daemon/rpc/rpc.h"
+#include "daemon/rpc/core.h"
 
 /* Storage for one that was found, which is rpc's; NULL without memory. */
 struct session *absent_new(struct rpc *rpc);
@@ -20,7 +20,7 @@ int absent_return(struct rpc *rpc, struct session *session, const uint8_t *token
 		  struct npumem_error *error);
 /* When the first of them has waited long enough; UINT64_MAX: never. */
 uint64_t absent_due(const struct rpc *rpc);
-/* Ends those that have. */
+/* Ends those that have, in turns to come. */
 void absent_look(struct rpc *rpc);
 /* The daemon ends: they are left for the next one. */
 void absent_deinit(struct rpc *rpc);

@@ -6,7 +6,7 @@
 #include "daemon/rpc/resume/repeat.h"
 
 #include "daemon/device/operations/op_rule.h"
-#include "daemon/rpc/rpc.h"
+#include "daemon/rpc/core.h"
 #include "daemon/service/kept/stale.h"
 
 /* ---- within a request ---- */

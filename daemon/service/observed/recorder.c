@@ -152,7 +152,7 @@ static void add_recovery(struct recorder *recorder, const struct service *servic
 	if (!service->recovered.at_ns)
 		return;
 	entry.answered_ns = service->events.now_ns ? service->events.now_ns() : 0;
-	recorder_add(recorder, &entry, NULL);
+	recorder_add(recorder, &entry);
 }
 
 static void add_waiting(struct recorder *recorder, const struct service *service)
@@ -164,7 +164,7 @@ static void add_waiting(struct recorder *recorder, const struct service *service
 		entry.session = session->id;
 		entry.uid = session->uid;
 		if (session->is_absent)
-			recorder_add(recorder, &entry, NULL);
+			recorder_add(recorder, &entry);
 	}
 }
 
@@ -179,7 +179,7 @@ static void add_segments(struct recorder *recorder, const struct session *sessio
 			entry.segment = segment->id;
 			entry.segment_bytes = segment->memory.bytes;
 			entry.segment_writable = segment->memory.writable;
-			recorder_add(recorder, &entry, NULL);
+			recorder_add(recorder, &entry);
 		}
 	}
 }
@@ -242,24 +242,7 @@ void recorder_lose(struct recorder *recorder, const char *reason)
 	snprintf(recorder->reason, sizeof(recorder->reason), "%s", reason);
 }
 
-/* The request's own memory, or a copy. NULL: none. */
-static uint8_t *take_request(struct recorder *recorder, const struct recorder_entry *from, uint8_t **owner)
-{
-	uint8_t *request;
-
-	if (!owner || from->bytes > RECORDER_BYTES_MAX - recorder->bytes) {
-		request = recorder_alloc(recorder, from->bytes);
-		if (request && from->bytes)
-			memcpy(request, from->request, from->bytes);
-		return request;
-	}
-	request = *owner;
-	*owner = NULL;
-	recorder->bytes += from->bytes;
-	return request;
-}
-
-static bool add(struct recorder *recorder, const struct recorder_entry *from, uint8_t **owner)
+static bool add(struct recorder *recorder, const struct recorder_entry *from)
 {
 	size_t handles = from->n_handles * sizeof(*from->handles), total = entry_bytes(from);
 	struct recorder_entry *entry = recorder_alloc(recorder, total);
@@ -276,11 +259,13 @@ static bool add(struct recorder *recorder, const struct recorder_entry *from, ui
 	entry->answer = (uint8_t *)(entry->handles + from->n_handles);
 	if (from->answer_bytes)
 		memcpy(entry->answer, from->answer, from->answer_bytes);
-	entry->request = take_request(recorder, from, owner);
+	entry->request = recorder_alloc(recorder, from->bytes);
 	if (!entry->request) {
 		recorder_release(recorder, entry, total);
 		return false;
 	}
+	if (from->bytes)
+		memcpy(entry->request, from->request, from->bytes);
 	if (recorder->last)
 		recorder->last->next = entry;
 	else
@@ -289,9 +274,9 @@ static bool add(struct recorder *recorder, const struct recorder_entry *from, ui
 	return true;
 }
 
-void recorder_add(struct recorder *recorder, const struct recorder_entry *entry, uint8_t **owner)
+void recorder_add(struct recorder *recorder, const struct recorder_entry *entry)
 {
-	if (!recorder_is_on(recorder) || !add(recorder, entry, owner))
+	if (!recorder_is_on(recorder) || !add(recorder, entry))
 		recorder_free_transfers(recorder, entry->transfers);
 }
 
@@ -306,8 +291,7 @@ void recorder_session_end(struct recorder *recorder, const struct session *sessi
 			     &(struct recorder_entry){.session = session->id,
 						      .uid = session->uid,
 						      .pid = (uint32_t)session->pid,
-						      .answered_ns = now_ns ? now_ns() : 0},
-			     NULL);
+						      .answered_ns = now_ns ? now_ns() : 0});
 	}
 }
 

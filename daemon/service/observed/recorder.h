@@ -99,10 +99,9 @@ void recorder_drop(struct recorder *recorder);
 
 /* A list of them. */
 void recorder_free_transfers(struct recorder *recorder, struct recorder_transfer *transfers);
-/* `entry` needs neither next nor number nor taken. Takes over its transfers, and where `owner` is not NULL its
- * request (of the recorder's heap), which is then NULL there; copies the rest. Without room or memory the record
- * is lost. */
-void recorder_add(struct recorder *recorder, const struct recorder_entry *entry, uint8_t **owner);
+/* `entry` needs neither next nor number nor taken. Takes over its transfers, and copies the rest. Without room
+ * or memory the record is lost. */
+void recorder_add(struct recorder *recorder, const struct recorder_entry *entry);
 /* From here on the record tells less than what happened. */
 void recorder_lose(struct recorder *recorder, const char *reason);
 /* A session ends: in the record, and the recording if it is its own. */

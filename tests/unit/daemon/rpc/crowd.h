@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/perform.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* Calls that look at many bytes: elsewhere, while anything may happen to the tensor. */
-#include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/perform.h"
 
 #include "tests/support/loop_turns.h"
 #include "tests/unit/daemon/rpc/crowd.h"

@@ -2,7 +2,8 @@
 #include "daemon/rpc/rpc.h"
 
 #include "proto/decode.h"
-#include "daemon/rpc/calls/call.h"
+#include "daemon/rpc/calls/life.h"
+#include "daemon/rpc/handlers/operate.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 START_TEST(every_call_of_the_wire_has_a_handler)
@@ -240,7 +241,8 @@ static void starve(size_t (*pack)(uint8_t *), int64_t made)
 			ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "", 8, 4), 0);
 		before = world_n_tensors(&talk.world);
 		/* Nothing is left over from earlier requests. */
-		call_pool_deinit(talk.rpc);
+		life_pool_deinit(talk.rpc);
+		operate_pool_deinit(talk.rpc);
 		buffer_init(&out, &talk.world.heap);
 		talk.world.fail_at = talk.world.n_allocs + i;
 		result = talk_handle(talk.rpc, &talk.session, message, bytes, &out);

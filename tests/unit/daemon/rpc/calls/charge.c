@@ -1,5 +1,7 @@
 /* What calls hold is bounded, and in nobody's books when they are over. */
 #include "daemon/rpc/calls/charge.h"
+#include "daemon/rpc/calls/life.h"
+#include "daemon/rpc/handlers/operate.h"
 
 #include "tests/unit/daemon/rpc/crowd.h"
 
@@ -97,7 +99,8 @@ START_TEST(what_a_kernel_runs_in)
 	ck_assert_int_eq(crowd_status(&crowd, 0, run), NPUMEM_RESOURCE_EXHAUSTED);
 	may_have(&crowd, LIMITS_SCRATCH_BYTES, UINT64_MAX);
 	for (size_t i = 1, before = 0; before < crowd.world.n_allocs; i++) {
-		call_pool_deinit(crowd.rpc);
+		life_pool_deinit(crowd.rpc);
+		operate_pool_deinit(crowd.rpc);
 		crowd.world.fail_at = crowd.world.n_allocs + i;
 		crowd_relu(&crowd, 0, "a", "b");
 		ck_assert_uint_eq(has(&crowd, LIMITS_SCRATCH_BYTES), 0);

@@ -1,6 +1,6 @@
 /* Allocations that wait, with two peers and a clock of the test's: who is served when, and every other way to end.
  */
-#include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/perform.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
 /* Sessions that stay when their connection ends: whose, for how long, and who has them back. */
 #include "daemon/rpc/resume/absent.h"
+#include "daemon/rpc/rpc.h"
 
 #include <inttypes.h>
 #include <time.h>
@@ -177,11 +178,11 @@ START_TEST(it_ends_in_its_time_and_not_before)
 	leave_behind(&scene, token);
 	ck_assert_uint_eq(absent_due(scene.rpc), clock_ns + SECONDS * NS_PER_SECOND);
 	clock_ns += SECONDS * NS_PER_SECOND - 1;
-	absent_look(scene.rpc);
+	rpc_tick(scene.rpc);
 	ck_assert_ptr_nonnull(scene.rpc->absent);
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 1);
 	clock_ns++;
-	absent_look(scene.rpc);
+	rpc_tick(scene.rpc);
 	ck_assert_ptr_null(scene.rpc->absent);
 	ck_assert_uint_eq(absent_due(scene.rpc), UINT64_MAX);
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 0);
@@ -208,7 +209,7 @@ START_TEST(what_came_back_is_waited_for_no_more)
 	ck_assert_ptr_null(scene.rpc->absent);
 	ck_assert_uint_eq(absent_due(scene.rpc), UINT64_MAX);
 	clock_ns += 2 * SECONDS * NS_PER_SECOND;
-	absent_look(scene.rpc);
+	rpc_tick(scene.rpc);
 	ck_assert_ptr_eq(device_find(scene.kept.world.device, tensor->handle), tensor);
 	ck_assert(end->session.has_token);
 	/* Nor does another one get it. */

@@ -36,7 +36,7 @@ static int start(struct scene *scene, struct session *session)
 	return recorder_start(scene->recorder, session, &scene->world.error);
 }
 
-static void scene_add(struct scene *scene, size_t bytes, uint8_t **owner)
+static void scene_add(struct scene *scene, size_t bytes)
 {
 	static uint8_t request[1 << 20];
 	uint64_t handles[] = {5, 6};
@@ -47,10 +47,10 @@ static void scene_add(struct scene *scene, size_t bytes, uint8_t **owner)
 				       .n_handles = 2,
 				       .handles = handles,
 				       .bytes = bytes,
-				       .request = owner ? *owner : request};
+				       .request = request};
 
 	memset(request, 'r', bytes);
-	recorder_add(scene->recorder, &entry, owner);
+	recorder_add(scene->recorder, &entry);
 }
 
 /* Bytes of the first entry that are in its parts; takes it. */
@@ -132,15 +132,15 @@ START_TEST(entries_in_order_and_in_parts)
 
 	scene_init(&scene);
 	/* Nothing before the start, and nothing after the end. */
-	scene_add(&scene, 10, NULL);
+	scene_add(&scene, 10);
 	ck_assert(!recorder_peek(scene.recorder, &part));
 	ck_assert_int_eq(start(&scene, &scene.admin), 0);
-	scene_add(&scene, 10, NULL);
-	scene_add(&scene, RECORDER_PART_BYTES, NULL);
-	scene_add(&scene, 2 * RECORDER_PART_BYTES + 1, NULL);
-	scene_add(&scene, 0, NULL);
+	scene_add(&scene, 10);
+	scene_add(&scene, RECORDER_PART_BYTES);
+	scene_add(&scene, 2 * RECORDER_PART_BYTES + 1);
+	scene_add(&scene, 0);
 	recorder_stop(scene.recorder);
-	scene_add(&scene, 10, NULL);
+	scene_add(&scene, 10);
 	ck_assert(recorder_peek(scene.recorder, &part));
 	ck_assert(part.is_last && part.n == 10 && !memcmp(part.bytes, "rrrrrrrrrr", 10));
 	ck_assert_uint_eq(part.entry->number, 1);
@@ -161,25 +161,15 @@ START_TEST(entries_in_order_and_in_parts)
 }
 END_TEST
 
-START_TEST(a_request_can_change_hands)
+START_TEST(what_waits_goes_with_the_recorders_session)
 {
 	struct scene scene;
-	uint8_t *request, *before;
-	unsigned n;
 
 	scene_init(&scene);
-	request = before = heap_alloc(&scene.world.heap, 100);
-	scene_add(&scene, 100, &request);
-	ck_assert_ptr_eq(request, before);
+	scene_add(&scene, 100);
+	ck_assert_ptr_null(scene.recorder->first);
 	ck_assert_int_eq(start(&scene, &scene.admin), 0);
-	scene_add(&scene, 100, &request);
-	ck_assert_ptr_null(request);
-	ck_assert_ptr_eq(scene.recorder->first->request, before);
-	ck_assert_uint_eq(drain_one(scene.recorder, &n), 100);
-	ck_assert_uint_eq(scene.recorder->bytes, 0);
-	/* What waits goes with the recorder's session. */
-	request = heap_alloc(&scene.world.heap, 100);
-	scene_add(&scene, 100, &request);
+	scene_add(&scene, 100);
 	scene_deinit(&scene);
 }
 END_TEST
@@ -196,13 +186,13 @@ START_TEST(more_than_it_keeps)
 	void *memory = recorder_alloc(scene.recorder, RECORDER_BYTES_MAX - (3 << 20));
 	ck_assert_ptr_nonnull(memory);
 	for (; !scene.recorder->lost; n++)
-		scene_add(&scene, 1 << 20, NULL);
+		scene_add(&scene, 1 << 20);
 	ck_assert_uint_eq(n, 3);
 	ck_assert_str_eq(scene.recorder->reason, "the recorder was too slow for what was asked");
 	ck_assert(!recorder_is_on(scene.recorder));
 	recorder_lose(scene.recorder, "another reason");
 	ck_assert_str_eq(scene.recorder->reason, "the recorder was too slow for what was asked");
-	scene_add(&scene, 1, NULL);
+	scene_add(&scene, 1);
 	ck_assert_uint_eq(drain_one(scene.recorder, &parts), 1 << 20);
 	ck_assert_uint_eq(drain_one(scene.recorder, &parts), 1 << 20);
 	ck_assert_uint_eq(drain_one(scene.recorder, &parts), 0);
@@ -247,9 +237,9 @@ START_TEST(what_is_dropped_is_freed_in_steps)
 		scene_init(&scene);
 		ck_assert_int_eq(start(&scene, &scene.admin), 0);
 		for (unsigned i = 0; i < LARGE; i++)
-			scene_add(&scene, 1 << 20, NULL);
+			scene_add(&scene, 1 << 20);
 		for (unsigned i = 0; i < ENTRIES; i++)
-			scene_add(&scene, 10, NULL);
+			scene_add(&scene, 10);
 		ck_assert(!scene.recorder->lost);
 		alive = scene.world.n_alive;
 		recorder_stop(scene.recorder);
@@ -282,7 +272,7 @@ START_TEST(the_transfers_of_one_request_are_freed_in_steps)
 		*one = (struct recorder_transfer){.next = entry.transfers};
 		entry.transfers = one;
 	}
-	recorder_add(scene.recorder, &entry, NULL);
+	recorder_add(scene.recorder, &entry);
 	recorder_drop(scene.recorder);
 	ck_assert_uint_ge(run_turns(&scene), 3);
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
@@ -301,7 +291,7 @@ START_TEST(the_next_recording_has_the_room)
 	for (unsigned i = 0; i < 2; i++) {
 		ck_assert_int_eq(start(&scene, &scene.admin), 0);
 		for (unsigned k = 0; k < ENTRIES; k++)
-			scene_add(&scene, 1 << 20, NULL);
+			scene_add(&scene, 1 << 20);
 		ck_assert(!scene.recorder->lost);
 		ck_assert_uint_le(scene.recorder->bytes, RECORDER_BYTES_MAX);
 		if (!i)
@@ -449,7 +439,7 @@ START_TEST(a_long_read_and_a_long_write)
 	op.kind = OP_READ;
 	entry.transfers->next = transfer(&scene, &op);
 	ck_assert_uint_eq(entry.transfers->next->crc32, crc32(0, memory, sizeof(memory)));
-	recorder_add(scene.recorder, &entry, NULL);
+	recorder_add(scene.recorder, &entry);
 	ck_assert(recorder_peek(scene.recorder, &part));
 	ck_assert(part.transfer && !part.transfer->is_read && part.n == sizeof(memory) && !part.is_last);
 	recorder_next(scene.recorder);
@@ -544,11 +534,10 @@ START_TEST(every_allocation_may_fail)
 		struct segment segment = {.id = 1};
 		struct tensor *tensor;
 		struct op op = {.kind = OP_WRITE, .count = -1};
-		uint8_t *request;
+		uint8_t request[50] = {0};
 		int status;
 
 		scene_init(&scene);
-		request = heap_alloc(&scene.world.heap, 50);
 		ck_assert_int_eq(start(&scene, &scene.admin), 0);
 		op.tensor = tensor = world_tensor(&scene.world, &scene.user, "x");
 		scene.user.segments_source = &source;
@@ -556,8 +545,8 @@ START_TEST(every_allocation_may_fail)
 		scene.world.fail_at = scene.world.n_allocs + i;
 		struct recorder_transfer *moved = transfer(&scene, &op);
 		struct recorder_entry entry = {.bytes = 50, .request = request, .transfers = moved};
-		recorder_add(scene.recorder, &entry, &request);
-		scene_add(&scene, 10, NULL);
+		recorder_add(scene.recorder, &entry);
+		scene_add(&scene, 10);
 		status = checksum_new(&scene.admin, &checksum, &scene.world.error);
 		hit = scene.world.n_allocs >= scene.world.fail_at;
 		ck_assert(!status || status == NPUMEM_RESOURCE_EXHAUSTED);
@@ -567,7 +556,6 @@ START_TEST(every_allocation_may_fail)
 		scene.world.fail_at = 0;
 		if (checksum)
 			checksum_free(checksum);
-		heap_free(&scene.world.heap, request);
 		service_release(&scene.world.service, tensor);
 		scene_deinit(&scene);
 		ck_assert_uint_lt(i, 100);
@@ -583,7 +571,7 @@ Suite *suite_recorder(void)
 	tcase_add_test(tcase, who_may_start_and_when);
 	tcase_add_test(tcase, what_was_there_before);
 	tcase_add_test(tcase, entries_in_order_and_in_parts);
-	tcase_add_test(tcase, a_request_can_change_hands);
+	tcase_add_test(tcase, what_waits_goes_with_the_recorders_session);
 	tcase_add_test(tcase, more_than_it_keeps);
 	tcase_add_test(tcase, what_is_dropped_is_freed_in_steps);
 	tcase_add_test(tcase, the_transfers_of_one_request_are_freed_in_steps);

@@ -9,11 +9,6 @@ enum { LISTS_MAX = 64 }; /* of one session: they are searched one by one */
 
 struct list;
 
-/* Keeps the operations of the call, which is a KeepRequest, until lists_drop; charges the user. The call's message
- * and what it was decoded into are the list's then; sets call->list. 0; INVALID, RESOURCE_EXHAUSTED. */
-int lists_keep(struct call *call, uint64_t *bytes);
-/* Submits that came before go on with the list. 0; NOT_FOUND. */
-int lists_drop(struct rpc_peer *peer, uint64_t id, struct npumem_error *error);
 /* All of a peer that has no calls any more. */
 void lists_deinit(struct rpc_peer *peer);
 

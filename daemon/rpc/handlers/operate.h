@@ -6,7 +6,7 @@
 #include "daemon/device/operations/op.h"
 #include "daemon/device/tensors/error_context.h"
 #include "daemon/rpc/calls/call.h"
-#include "daemon/rpc/prepare.h"
+#include "daemon/rpc/handlers/prepare.h"
 #include "daemon/service/kept/notes.h"
 
 enum {
@@ -15,10 +15,6 @@ enum {
 	/* A bound for the warning, and the names of destroyed tensors with their numbers. */
 	OPERATE_DETAILS_BYTES = OP_DESTROYED_MAX * (ERROR_CONTEXT_NAME_BYTES + 80) + OP_WARNING_BYTES + 8,
 };
-
-/* What the reply to a read of this many elements carries, 0 for other ops; to be asked before or after the check.
- */
-uint64_t operate_payload_bytes(const struct op *op);
 
 /* An operation, from its message to its Done. */
 struct operate {
@@ -45,6 +41,11 @@ struct operate {
 	struct operate *next; /* in the pool */
 };
 
+/* Of a request of one operation, before that is prepared: sets call->operate, until the call's end. 0, or
+ * RESOURCE_EXHAUSTED. */
+int operate_new(struct call *call);
+/* Gives the spare ones back to the heap. */
+void operate_pool_deinit(struct rpc *rpc);
 /* Of a request that was resolved; nothing is prepared yet. */
 void operate_init(struct operate *operate, struct call *call);
 /* Checks and makes room, so that what follows cannot fail for want of it. Its Done will be field `field` of

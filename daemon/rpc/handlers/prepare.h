@@ -34,4 +34,7 @@ int prepare_check_operands(const Npumem__V1__RunRequest *message, struct npumem_
 int prepare_operation(struct binding *binding, const Npumem__V1__Operation *message, struct prepare_op *to,
 		      struct npumem_error *error);
 
+/* What the reply to an op carries, 0 for all but reads; to be asked before or after the check. */
+uint64_t prepare_payload_bytes(const struct op *op);
+
 #endif

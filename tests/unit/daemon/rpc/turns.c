@@ -1,6 +1,7 @@
 /* Requests that wait and run elsewhere, step by step: every order of their ends that matters, and every end of a
  * client in between. */
-#include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/life.h"
+#include "daemon/rpc/handlers/operate.h"
 
 #include <stdio.h>
 
@@ -563,7 +564,8 @@ START_TEST(host_memory_may_run_out_anywhere)
 		uint64_t first;
 
 		start(&crowd, "ABCc");
-		call_pool_deinit(crowd.rpc);
+		life_pool_deinit(crowd.rpc);
+		operate_pool_deinit(crowd.rpc);
 		first = crowd.last_id + 1;
 		crowd.world.fail_at = crowd.world.n_allocs + i;
 		script(&crowd, true);
@@ -807,9 +809,9 @@ START_TEST(effects_come_in_the_order_sent)
 }
 END_TEST
 
-Suite *suite_advance(void)
+Suite *suite_turns(void)
 {
-	Suite *suite = suite_create("rpc/advance");
+	Suite *suite = suite_create("rpc/turns");
 	TCase *tcase = tcase_create("all");
 
 	tcase_set_timeout(tcase, 60); /* under a sanitizer, on a busy machine */

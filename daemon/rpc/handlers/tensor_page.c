@@ -1,4 +1,4 @@
-#include "daemon/rpc/handlers/tensor_message.h"
+#include "daemon/rpc/handlers/tensor_page.h"
 
 /* To whom it is granted is for its owner to know. */
 static void add_grants(const struct call *call, const struct tensor *tensor, struct tensor_message *to)
@@ -46,4 +46,31 @@ const ProtobufCMessage *tensor_message(const struct call *call, const struct ten
 	message->borrows = description->bytes.borrows;
 	add_grants(call, tensor, to);
 	return &message->base;
+}
+
+struct tensor_page *tensor_page_new(const struct call *call, unsigned room)
+{
+	struct tensor_page *page = heap_alloc(call->rpc->heap, tensor_page_bytes(room));
+
+	if (page)
+		*page = (struct tensor_page){.device = call->rpc->service->device};
+	return page;
+}
+
+void tensor_page_add(struct tensor_page *page, const struct tensor *tensor)
+{
+	struct tensor_page_row *row = &page->rows[page->n++];
+
+	row->handle = tensor->handle;
+	row->scan = device_scan_of(tensor);
+	device_state_lending(tensor, &row->state);
+	page->cost += device_scan_cost(page->device, tensor);
+}
+
+void tensor_page_count(void *arg)
+{
+	struct tensor_page *page = arg;
+
+	for (unsigned i = 0; i < page->n; i++)
+		device_scan(page->device, &page->rows[i].scan, &page->rows[i].state);
 }

@@ -1,5 +1,5 @@
 /* Messages to ops. Counts are checked against the arrays of struct prepare_op before anything is put there. */
-#include "daemon/rpc/prepare.h"
+#include "daemon/rpc/handlers/prepare.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -235,4 +235,17 @@ int prepare_operation(struct binding *binding, const Npumem__V1__Operation *mess
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"an operation of a kind that this daemon does not know");
 	}
+}
+
+uint64_t prepare_payload_bytes(const struct op *op)
+{
+	int64_t elements, count;
+
+	if (op->kind != OP_READ || op->system.segment)
+		return 0;
+	elements = tensor_elements(op->tensor);
+	if (op->first < 0 || op->first > elements || op->count > elements - op->first)
+		return 0;
+	count = op->count < 0 ? elements - op->first : op->count;
+	return (uint64_t)count * npumem_dtype_bytes(tensor_dtype(op->tensor));
 }

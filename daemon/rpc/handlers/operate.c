@@ -1,12 +1,13 @@
 /* Between a checked op and its Done. A read's payload comes first in the Done, so that it is gathered where it is
  * sent from; what is said about it follows. Invariant: after op_run nothing can fail, so room for the longest Done
  * is made before. */
-#include "daemon/rpc/operate.h"
+#include "daemon/rpc/handlers/operate.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
 #include "daemon/rpc/calls/perform.h"
+#include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/operations.h"
 #include "daemon/service/kept/results.h"
@@ -29,19 +30,6 @@ enum {
 enum {
 	LENGTH_BYTES = 6, /* of a tag and a length in front of a payload */
 };
-
-uint64_t operate_payload_bytes(const struct op *op)
-{
-	int64_t elements, count;
-
-	if (op->kind != OP_READ || op->system.segment)
-		return 0;
-	elements = tensor_elements(op->tensor);
-	if (op->first < 0 || op->first > elements || op->count > elements - op->first)
-		return 0;
-	count = op->count < 0 ? elements - op->first : op->count;
-	return (uint64_t)count * npumem_dtype_bytes(tensor_dtype(op->tensor));
-}
 
 struct details {
 	Npumem__V1__Destroyed destroyed[OP_DESTROYED_MAX], *pointers[OP_DESTROYED_MAX];
@@ -176,6 +164,54 @@ static void end_to_keep(struct operate *operate, bool is_done)
 	notes_end(&operate->notes, session->service);
 }
 
+enum { SPARE_MAX = 256 }; /* that are kept for others */
+
+/* Of its call. */
+static void release(struct call *call)
+{
+	struct rpc *rpc = call->rpc;
+
+	if (rpc->n_spare_operations >= SPARE_MAX) {
+		heap_free(rpc->heap, call->operate);
+		return;
+	}
+	call->operate->next = rpc->spare_operations;
+	rpc->spare_operations = call->operate;
+	rpc->n_spare_operations++;
+}
+
+int operate_new(struct call *call)
+{
+	struct rpc *rpc = call->rpc;
+	struct operate *operate = rpc->spare_operations;
+
+	if (operate) {
+		rpc->spare_operations = operate->next;
+		rpc->n_spare_operations--;
+	} else {
+		operate = heap_alloc(rpc->heap, sizeof(*operate));
+		if (!operate)
+			return heap_exhausted(call->error);
+	}
+	operate_init(operate, call);
+	call->operate = operate;
+	call->error = &operate->error;
+	call->release = release;
+	call->extra_bytes += sizeof(*operate);
+	return 0;
+}
+
+void operate_pool_deinit(struct rpc *rpc)
+{
+	struct operate *operate;
+
+	while ((operate = rpc->spare_operations)) {
+		rpc->spare_operations = operate->next;
+		heap_free(rpc->heap, operate);
+	}
+	rpc->n_spare_operations = 0;
+}
+
 void operate_init(struct operate *operate, struct call *call)
 {
 	operate->call = call;
@@ -203,7 +239,7 @@ int operate_begin(struct operate *operate, struct reply *reply, unsigned field, 
 
 	op->is_dry = operate->is_dry;
 	status = operations_check(operate->call->session, op, &operate->error);
-	payload = status || operate->is_dry ? 0 : operate_payload_bytes(op);
+	payload = status || operate->is_dry ? 0 : prepare_payload_bytes(op);
 	op->progress = &operate->progress;
 	operate->reply = reply;
 	operate->index = index;

@@ -1,13 +1,14 @@
 /* Invariant: a list has as many users as calls that point into its message, and one more while its peer keeps it;
  * its bytes are in the user's books until the last one goes. */
-#include "daemon/rpc/lists.h"
+#include "daemon/rpc/handlers/lists.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "daemon/rpc/calls/charge.h"
-#include "daemon/rpc/handlers/submit.h"
-#include "daemon/rpc/prepare.h"
+#include "daemon/rpc/handlers/handler.h"
+#include "daemon/rpc/handlers/prepare.h"
+#include "daemon/service/operations.h"
 
 struct list {
 	uint64_t id;
@@ -43,7 +44,8 @@ void lists_release(struct list *list)
 	heap_free(list->rpc->heap, list);
 }
 
-int lists_drop(struct rpc_peer *peer, uint64_t id, struct npumem_error *error)
+/* Submits that came before go on with the list. */
+static int drop(struct rpc_peer *peer, uint64_t id, struct npumem_error *error)
 {
 	struct list **at = &peer->lists, *list;
 
@@ -182,7 +184,7 @@ static int check(const struct rpc_peer *peer, const Npumem__V1__KeepRequest *req
 
 /* The call's message, and what it was decoded into, are the list's from then on: 16 MiB are not copied on the
  * loop. The call points into them until it ends. */
-int lists_keep(struct call *call, uint64_t *bytes)
+static int keep(struct call *call, uint64_t *bytes)
 {
 	const struct heap *heap = call->rpc->heap;
 	struct limits_table *limits = &call->rpc->service->limits;
@@ -365,4 +367,29 @@ int lists_expand(struct call *call)
 	request->list = 0;
 	request->n_changes = 0;
 	return 0;
+}
+
+/* ---- the requests ---- */
+
+/* Room for the answer first: a list that cannot be told of is not kept. */
+int handle_lists_keep(struct call *call, const Npumem__V1__KeepRequest *request)
+{
+	Npumem__V1__Kept message = NPUMEM__V1__KEPT__INIT;
+	int status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
+
+	if (!status)
+		status = keep(call, &message.bytes);
+	if (status)
+		return status;
+	message.list = request->list;
+	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_KEPT, &message.base);
+	return 0;
+}
+
+int handle_lists_unkeep(struct call *call, const Npumem__V1__UnkeepRequest *request)
+{
+	Npumem__V1__Unkept message = NPUMEM__V1__UNKEPT__INIT;
+	int status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_UNKEPT, &message.base, call->error);
+
+	return status ? status : drop(call->peer, request->list, call->error);
 }

@@ -1,0 +1,524 @@
+/* The steps of a submit that has started: a step is one operation, a chain of them, or one parallel group with its two
+ * queues at once. Each operation of a group has a reply of its own, as the two queues end in any order, and they are
+ * put into the answer in the order of the list. Invariant: what ran is in the answer, and what is not in the answer
+ * did not run. */
+#include "daemon/rpc/handlers/submission.h"
+
+#include "daemon/rpc/calls/charge.h"
+#include "daemon/rpc/calls/perform.h"
+#include "daemon/service/operations.h"
+
+enum {
+	DRY_COST = 50000,	/* at most, of op_costs, in op_cost's unit */
+	JOIN_BYTES = 256 << 10, /* of a group's replies; more are joined by a thread */
+	CHAIN_COST = 10 * CALL_INLINE_COST, /* beside which waking a thread counts for nothing */
+	CHAIN_DONE_BYTES = OPERATE_DONE_BYTES + OPERATE_DETAILS_BYTES,
+};
+
+static bool is_given_up(struct submission *submission)
+{
+	struct call *call = submission->call;
+
+	if (!atomic_load(&call->progress.cancelled) && !call->peer->is_closing)
+		return false;
+	npumem_error_clear(call->error);
+	npumem_error_set(call->error, NPUMEM_CANCELLED, "the submit was cancelled; what is told of has run");
+	submission->refused = 0;
+	return true;
+}
+
+/* The first refusal in the list is the submit's, whichever came first. */
+static void refuse_part(struct submission *submission, struct part *part)
+{
+	struct call *call = submission->call;
+	size_t index = submission->index + (size_t)(part - submission->parts);
+
+	/* That it was cancelled is said in any case: it did not all run. */
+	if (part->operate.error.status == NPUMEM_CANCELLED
+		    ? index >= submission->refused && is_given_up(submission)
+		    : call->error->status == NPUMEM_CANCELLED)
+		return;
+	if (index >= submission->refused)
+		return;
+	submission->refused = index;
+	*call->error = part->operate.error;
+	submission_refuse(call, index, part->is_prepared ? &part->operate.prepared.op : NULL);
+}
+
+static bool is_refused(const struct submission *submission)
+{
+	return submission->call->error->status != 0;
+}
+
+static int end(struct submission *submission)
+{
+	struct call *call = submission->call;
+
+	reply_close(&call->reply, submission->mark, submission->expected);
+	call->keep_result = true;
+	call->error = &call->rpc->error;
+	if (submission->error.status)
+		*call->error = submission->error;
+	heap_free(call->rpc->heap, submission);
+	call->submission = NULL;
+	return call->error->status;
+}
+
+/* ---- one operation ---- */
+
+static size_t share(const struct part *part)
+{
+	return OPERATE_DONE_BYTES + prepare_payload_bytes(&part->operate.prepared.op);
+}
+
+/* What the rest of the answer takes, however this part's reply turns out. */
+static size_t bytes_elsewhere(const struct submission *submission, const struct part *part)
+{
+	const struct call *call = submission->call;
+	size_t bytes = call->pending - share(part);
+
+	for (size_t i = 0; submission->is_chain && i < submission->n; i++)
+		bytes -= submission->parts[i].ran ? share(&submission->parts[i]) : 0;
+	if (!submission->is_group)
+		return bytes;
+	bytes += reply_used(&call->reply);
+	for (size_t i = 0; i < submission->n; i++)
+		if (submission->parts[i].ran)
+			bytes += reply_used(submission->parts[i].operate.reply) - share(&submission->parts[i]);
+	return bytes;
+}
+
+static struct queue *queue_of(struct submission *submission, const struct part *part)
+{
+	return &submission->queues[submission->is_group ? op_queue(&part->operate.prepared.op) : OP_DMA];
+}
+
+/* It has run, or was refused: it is in the answer, or its queue is over. */
+static void end_part(struct part *part)
+{
+	struct submission *submission = part->submission;
+	struct queue *queue = queue_of(submission, part);
+
+	operate_end(&part->operate, bytes_elsewhere(submission, part));
+	part->ran = part->operate.status == 0;
+	queue->busy = NULL;
+	if (part->ran)
+		return;
+	queue->is_refused = true;
+	refuse_part(submission, part);
+}
+
+/* Both may be over after that. */
+static void go_on(struct submission *submission)
+{
+	struct call *call = submission->call;
+
+	submission->spent = 0;
+	perform_go_on(call, submission_go_on(submission));
+}
+
+static void part_done(void *arg)
+{
+	struct part *part = arg;
+
+	end_part(part);
+	go_on(part->submission);
+}
+
+/* ---- a chain ---- */
+
+/* A long operation, and those that come after it: a thread runs them one after the other, so that it and the loop are
+ * woken once for all. What follows is checked before the first one has run. A check reads no bytes, but what the
+ * tensors are and where they lie; while the call has its accesses, nobody changes that. An operation that is refused
+ * here is left to its own step, which refuses it in its turn. An operation that was begun and did not run is given
+ * up, and is not in the answer. */
+
+static bool has_payload(const struct op *op)
+{
+	return op->kind == OP_READ && !op->system.segment;
+}
+
+/* What a state or a recording is told of an operation is told in its turn. */
+static bool may_chain(const struct submission *submission, int64_t cost)
+{
+	const struct call *call = submission->call;
+	const struct service *service = call->rpc->service;
+
+	return !submission->is_group && submission->n_parts > 1 && call_is_long(cost) && cost < CHAIN_COST &&
+	       !has_payload(&submission->parts[0].operate.prepared.op) && call->rpc->executor.submit &&
+	       call_outlives_message(call) && !persist_is_on(&service->persist) &&
+	       !recorder_is_on(&service->recorder);
+}
+
+/* The next operation of the list, begun. False where it is not for the chain. */
+static bool append(struct submission *submission, int64_t *cost)
+{
+	struct call *call = submission->call;
+	size_t n = submission->n, index = submission->index + n, at = call->binding.at;
+	struct part *part = &submission->parts[n];
+	struct operate *operate = &part->operate;
+
+	if (index == submission->request->n_operations || submission->request->operations[index]->group)
+		return false;
+	part->submission = submission;
+	part->ran = false;
+	operate_init(operate, call);
+	if (prepare_operation(&call->binding, submission->request->operations[index], &operate->prepared,
+			      &operate->error) ||
+	    has_payload(&operate->prepared.op) ||
+	    reply_make_room(&call->reply, (n + 1) * CHAIN_DONE_BYTES, &operate->error) ||
+	    operate_begin(operate, &call->reply, SUBMITTED_DONE, index)) {
+		call->binding.at = at;
+		return false;
+	}
+	part->is_prepared = true;
+	part->bound = at;
+	submission->n++;
+	*cost += call_op_cost(call, &operate->prepared.op);
+	return true;
+}
+
+/* Those from the n-th on have not run. */
+static void give_up(struct submission *submission, size_t n)
+{
+	while (submission->n > n) {
+		struct part *part = &submission->parts[--submission->n];
+
+		operate_give_up(&part->operate);
+		part->is_prepared = false;
+		submission->call->binding.at = part->bound;
+	}
+}
+
+static void run_chain(void *arg)
+{
+	struct submission *submission = arg;
+
+	for (size_t i = 0; i < submission->n; i++) {
+		struct operate *operate = &submission->parts[i].operate;
+
+		if (i && atomic_load(&submission->call->progress.cancelled))
+			return;
+		atomic_store(&submission->n_begun, i + 1);
+		operate_work(operate);
+		if (operate->status)
+			return;
+	}
+}
+
+static void chain_end(struct submission *submission)
+{
+	size_t n_begun = atomic_load(&submission->n_begun);
+
+	give_up(submission, n_begun);
+	for (size_t i = 0; i < n_begun; i++)
+		end_part(&submission->parts[i]);
+	submission->queues[OP_DMA].next = submission->n;
+}
+
+static void chain_done(void *arg)
+{
+	struct submission *submission = arg;
+
+	chain_end(submission);
+	go_on(submission);
+}
+
+/* The step's one operation, which costs so much and was begun, runs on a thread, and those that follow it in the list
+ * behind it; they become parts of the step. False: it is too short or too long for that, or something else speaks
+ * against it, and nothing was done. */
+static bool chain_start(struct submission *submission, int64_t cost)
+{
+	if (!may_chain(submission, cost))
+		return false;
+	while (submission->n < submission->n_parts && cost < CHAIN_COST && append(submission, &cost))
+		;
+	if (submission->n == 1)
+		return false;
+	charge_in_any_case(submission->call);
+	atomic_store(&submission->n_begun, 1);
+	submission->is_chain =
+		perform_away(submission->call, &submission->call->away, run_chain, chain_done, submission);
+	if (!submission->is_chain)
+		give_up(submission, 1);
+	return submission->is_chain;
+}
+
+/* ---- one step ---- */
+
+/* Of a group each operation answers in a place of its own: only now, as those of all together are megabytes. */
+static int part_begin(const struct submission *submission, struct part *part)
+{
+	size_t index = submission->index + (size_t)(part - submission->parts);
+	struct reply *reply = submission->is_group ? &part->own : &submission->call->reply;
+
+	if (reply == &part->own && reply_begin(reply, &part->out))
+		return heap_exhausted(&part->operate.error);
+	return operate_begin(&part->operate, reply, SUBMITTED_DONE, index);
+}
+
+static void part_start(struct submission *submission, struct part *part)
+{
+	struct queue *queue = queue_of(submission, part);
+	int64_t cost;
+
+	if (part_begin(submission, part)) {
+		queue->is_refused = true;
+		refuse_part(submission, part);
+		return;
+	}
+	queue->busy = part;
+	cost = call_op_cost(submission->call, &part->operate.prepared.op);
+	if (part->operate.is_dry && cost < DRY_COST)
+		cost = DRY_COST;
+	if (chain_start(submission, cost) || operate_run(&part->operate, cost, part_done))
+		return;
+	submission->spent += cost + CALL_OP_COST;
+	end_part(part);
+}
+
+/* Room in the answer for all that a group may say, so that what ran can be told. */
+static int reserve(struct submission *submission)
+{
+	struct call *call = submission->call;
+	size_t total = 0;
+	int status;
+
+	for (size_t i = 0; i < submission->n; i++)
+		total += share(&submission->parts[i]);
+	status = reply_check_cap(&call->reply, total, call->error);
+	if (!status)
+		status = reply_make_room(&call->reply, total + submission->n * OPERATE_DETAILS_BYTES, call->error);
+	charge_in_any_case(call);
+	return status;
+}
+
+static void gather(struct submission *submission, struct op *ops[OPERATIONS_GROUP_MAX])
+{
+	for (size_t i = 0; i < submission->n; i++)
+		ops[i] = &submission->parts[i].operate.prepared.op;
+}
+
+static void compare(void *arg)
+{
+	struct submission *submission = arg;
+	struct call *call = submission->call;
+	struct op *ops[OPERATIONS_GROUP_MAX];
+
+	gather(submission, ops);
+	operations_check_group(call->session, ops, (unsigned)submission->n, (unsigned)submission->index,
+			       call->error);
+}
+
+static int on_compared(struct call *call, void *arg)
+{
+	struct submission *submission = arg;
+
+	(void)call;
+	if (!is_refused(submission))
+		reserve(submission);
+	return submission_go_on(submission);
+}
+
+/* Prepares the operations of the next step. 0; or, where its two queues are to be compared first, what a handler
+ * returns. */
+static int step_begin(struct submission *submission)
+{
+	struct call *call = submission->call;
+	struct op *ops[OPERATIONS_GROUP_MAX];
+
+	submission->n = submission_group(submission->request, submission->index);
+	submission->is_group = submission->n > 1;
+	submission->is_chain = false;
+	submission->queues[OP_DMA] = submission->queues[OP_COMPUTE] = (struct queue){.next = 0};
+	for (size_t i = 0; i < submission->n; i++)
+		submission->parts[i].is_prepared = submission->parts[i].ran = false;
+	for (size_t i = 0; i < submission->n && !is_refused(submission); i++) {
+		struct part *part = &submission->parts[i];
+		int status;
+
+		part->submission = submission;
+		operate_init(&part->operate, call);
+		status = prepare_operation(&call->binding, submission->request->operations[submission->index + i],
+					   &part->operate.prepared, &part->operate.error);
+		if (status)
+			refuse_part(submission, part);
+		part->is_prepared = !status;
+	}
+	if (is_refused(submission) || !submission->is_group)
+		return 0;
+	gather(submission, ops);
+	return perform_later(call, op_group_cost(ops, (unsigned)submission->n), compare, on_compared, submission);
+}
+
+static bool has_run(const struct part *part)
+{
+	return part->is_prepared && part->ran;
+}
+
+/* Puts what ran of a group into the answer, in the order of the list. */
+static void join(void *arg)
+{
+	struct submission *submission = arg;
+
+	for (size_t i = 0; i < submission->n; i++) {
+		struct part *part = &submission->parts[i];
+
+		if (has_run(part))
+			reply_append(&submission->call->reply, part->operate.reply);
+		buffer_deinit(&part->out);
+	}
+}
+
+static void step_over(struct submission *submission)
+{
+	submission->index += submission->n;
+	submission->n = 0;
+}
+
+static int on_joined(struct call *call, void *arg)
+{
+	struct submission *submission = arg;
+
+	(void)call;
+	step_over(submission);
+	return submission_go_on(submission);
+}
+
+/* 0; or, where the answer is to be put together first, what a handler returns. */
+static int step_end(struct submission *submission)
+{
+	struct call *call = submission->call;
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < submission->n; i++) {
+		struct part *part = &submission->parts[i];
+
+		if (!has_run(part))
+			continue;
+		call->pending -= share(part);
+		bytes += reply_used(part->operate.reply);
+		operate_record(&part->operate);
+	}
+	if (submission->is_group)
+		return perform_later(call, bytes > JOIN_BYTES ? INT64_MAX : 0, join, on_joined, submission);
+	step_over(submission);
+	return 0;
+}
+
+/* The queue's next operation. What was refused ends its own queue: whether the other one runs must not depend on
+ * which of the two is faster. */
+static struct part *next_of(struct submission *submission, unsigned number)
+{
+	struct queue *queue = &submission->queues[number];
+
+	if (queue->is_refused)
+		return NULL;
+	while (queue->next < submission->n) {
+		struct part *part = &submission->parts[queue->next++];
+
+		if (queue_of(submission, part) == queue)
+			return part;
+	}
+	return NULL;
+}
+
+static int on_turn(struct call *call, void *arg)
+{
+	struct submission *submission = arg;
+
+	(void)call;
+	return submission_go_on(submission);
+}
+
+/* Whether others are to have a turn of the loop first. */
+static bool is_spent(const struct submission *submission)
+{
+	return submission->spent > CALL_INLINE_COST;
+}
+
+static int yield(struct submission *submission)
+{
+	submission->spent = 0;
+	return perform_pause(submission->call, on_turn, submission);
+}
+
+/* Starts what the queues have next. 0 where the step is over, else what a handler returns. */
+static int queues_go_on(struct submission *submission)
+{
+	for (unsigned number = 0; number < N_QUEUES; number++) {
+		struct queue *queue = &submission->queues[number];
+		struct part *part;
+
+		while (!queue->busy && !is_spent(submission) && (part = next_of(submission, number)) &&
+		       !is_given_up(submission))
+			part_start(submission, part);
+	}
+	if (is_spent(submission))
+		return yield(submission);
+	return submission->queues[OP_DMA].busy || submission->queues[OP_COMPUTE].busy ? CALL_ELSEWHERE : 0;
+}
+
+/* The step that has begun, if there is one. */
+static int step_go_on(struct submission *submission)
+{
+	bool is_broken = is_refused(submission) && !submission->queues[OP_DMA].next &&
+			 !submission->queues[OP_COMPUTE].next;
+	int status = !submission->n || is_broken ? 0 : queues_go_on(submission);
+
+	return status || !submission->n ? status : step_end(submission);
+}
+
+int submission_go_on(struct submission *submission)
+{
+	struct call *call = submission->call;
+	int status;
+
+	call_attribute(call);
+	/* An operation has ended elsewhere, and the call waits for its turn. */
+	if (call->is_paused)
+		return CALL_ELSEWHERE;
+	for (;;) {
+		status = step_go_on(submission);
+		if (status)
+			return status;
+		if (is_refused(submission) || submission->index >= submission->request->n_operations ||
+		    is_given_up(submission))
+			return end(submission);
+		if (is_spent(submission))
+			return yield(submission);
+		status = step_begin(submission);
+		if (status)
+			return status;
+	}
+}
+
+/* What waits for a thread runs here, which takes no time as it is cancelled. */
+static bool withdraw_part(struct submission *submission, struct part *part)
+{
+	if (!submission->is_chain) {
+		if (!operate_withdraw(&part->operate))
+			return false;
+		end_part(part);
+		return true;
+	}
+	if (!perform_withdraw(&submission->call->away))
+		return false;
+	run_chain(submission);
+	chain_end(submission);
+	return true;
+}
+
+int submission_withdraw(struct call *call)
+{
+	struct submission *submission = call->submission;
+	bool has_withdrawn = false, is_busy = false;
+
+	for (unsigned i = 0; i < N_QUEUES; i++) {
+		struct part *part = submission->queues[i].busy;
+
+		has_withdrawn |= part && withdraw_part(submission, part);
+		is_busy |= submission->queues[i].busy != NULL;
+	}
+	return has_withdrawn && !is_busy ? submission_go_on(submission) : CALL_ELSEWHERE;
+}

@@ -1,0 +1,139 @@
+/* A request arrives once: it is resolved, and enters its queues. */
+#include "daemon/rpc/order/arrive.h"
+
+#include "daemon/rpc/calls/charge.h"
+#include "daemon/rpc/calls/life.h"
+#include "daemon/rpc/calls/perform.h"
+#include "daemon/rpc/handlers/handler.h"
+#include "daemon/rpc/handlers/known.h"
+#include "daemon/rpc/order/gate.h"
+
+static int resolve(struct call *call)
+{
+	int status;
+
+	call_attribute(call);
+	if (call->request->again && resolve_known(call, &status))
+		return status;
+	status = handler_resolve(call);
+	return status ? status : known_check(call);
+}
+
+/* What is not done when the loop goes on must be in the books. */
+static void check_charge(struct call *call)
+{
+	int status;
+
+	if (call->state == CALL_READY && call->rpc->arriving == call && !call_is_long(call->cost))
+		return;
+	if (call->is_committed) {
+		charge_in_any_case(call);
+		return;
+	}
+	status = charge_call(call);
+	if (status)
+		life_end(call, status);
+}
+
+static void take_place(struct call *call)
+{
+	gate_arrive(call);
+	check_charge(call);
+}
+
+/* Whether it is over when its handler returns, and nobody is to go before it: it need not enter any queue. */
+static bool may_run_at_once(const struct call *call)
+{
+	return call_is_single(call) && !call_is_long(call->cost) &&
+	       scheduler_is_clear(&call->rpc->service->scheduler, &call->session->user->order, call->claim.accesses,
+				  call->claim.n);
+}
+
+/* What it names will go, and is told to be gone only behind the free: a daemon that is killed before would have it
+ * again. */
+static bool refuse_behind(struct call *call)
+{
+	struct tensor *going = call->binding.going;
+
+	if (!going || life_keep_error(call))
+		return false;
+	claim_deinit(&call->claim);
+	claim_init(&call->claim, call->rpc->heap);
+	claim_look(&call->claim, going);
+	call->is_refused = true;
+	call->cost = 0;
+	take_place(call);
+	return true;
+}
+
+/* It goes on in another turn of the loop, and is the first at the gate until then. */
+static void stay(struct call *call)
+{
+	int status;
+
+	if (!call->is_held)
+		gate_hold(call);
+	status = charge_call(call);
+	if (status)
+		life_end(call, status);
+	else
+		rpc_wake(call->rpc, call->peer);
+}
+
+/* Adds what it takes here at most to *spent: it may run at once, and the few bytes of a message may name a kept
+ * list of a thousand operations. */
+static void arrive(struct call *call, int64_t *spent)
+{
+	int status = resolve(call);
+
+	*spent += call->cost < CALL_INLINE_COST ? call->cost : CALL_INLINE_COST;
+	if (status == CALL_LATER) {
+		stay(call);
+		return;
+	}
+	gate_let_in(call);
+	if (status) {
+		if (!refuse_behind(call))
+			life_end(call, status);
+		return;
+	}
+	binding_bind(&call->binding);
+	if (may_run_at_once(call)) {
+		call->state = CALL_RUNNING;
+		perform_begin(call);
+		return;
+	}
+	take_place(call);
+}
+
+void arrive_open(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent)
+{
+	struct call *call;
+
+	while ((call = peer->first_held) && gate_lets_in(call)) {
+		if (call_turn_is_over(rpc, *spent)) {
+			rpc_wake(rpc, peer);
+			return;
+		}
+		*spent += CALL_OP_COST + (int64_t)call->bytes * CALL_BYTE_COST;
+		arrive(call, spent);
+		if (peer->first_held == call)
+			return;
+	}
+	gate_wake_next(rpc, peer);
+}
+
+void arrive_receive(struct call *call)
+{
+	int64_t spent = 0;
+	int status;
+
+	if (!call->peer->first_held && gate_lets_in(call)) {
+		arrive(call, &spent);
+		return;
+	}
+	gate_hold(call);
+	status = charge_call(call);
+	if (status)
+		life_end(call, status);
+}
