@@ -1,5 +1,5 @@
-/* What all of this folder works on: the one struct rpc, and the other end of each connection. rpc.h is for those who
- * use them. */
+/* What all of this folder works on: the one struct rpc, and the other end of each connection. rpc.h is for those
+ * who use them. */
 #ifndef RPC_CORE_H
 #define RPC_CORE_H
 
@@ -61,11 +61,11 @@ struct rpc {
 	void (*run_call)(struct fair_work *work); /* a call's turn, and a peer's; */
 	void (*run_peer)(struct fair_work *work);
 	void (*settle)(struct rpc *rpc); /* rpc_settle: whoever is called back by a thread ends with it */
-	bool keeps_clock;  /* a reading is good until rpc_clock_passed: within a turn of the loop */
-	uint64_t clock_ns; /* the latest reading; 0: there is none */
-	uint64_t alarm_ns; /* that was asked for */
-	uint64_t send_ns;  /* no more events before then; 0: there are none that wait */
-	uint64_t look_ns;  /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
+	bool keeps_clock;		 /* a reading is good until rpc_clock_passed: within a turn of the loop */
+	uint64_t clock_ns;		 /* the latest reading; 0: there is none */
+	uint64_t alarm_ns;		 /* that was asked for */
+	uint64_t send_ns;		 /* no more events before then; 0: there are none that wait */
+	uint64_t look_ns; /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
 	struct absent *absent, *leaving, *spent; /* sessions without a connection (resume/absent.h) */
 	struct call *followed;			 /* what may run for long */
 	struct call *spare;			 /* a pool */
@@ -79,7 +79,8 @@ struct rpc {
 
 enum { ENDING_PART = 128 }; /* tensors */
 
-/* The end of a peer whose calls are all over (calls/ending.h). Part of the peer, so that its end takes no memory. Zero at first. */
+/* The end of a peer whose calls are all over (calls/ending.h). Part of the peer, so that its end takes no memory.
+ * Zero at first. */
 struct ending {
 	struct scheduler_entry entry; /* first, so that the one is the other */
 	struct rpc *rpc;
@@ -133,6 +134,18 @@ struct rpc_peer {
 static inline bool rpc_has_loop(const struct rpc *rpc)
 {
 	return rpc->service->queue.wake;
+}
+/* Of trying, admitting or dropping one request after the other: each may take a good part of a millisecond. By the
+ * clock, as what a request is expected to cost has been wrong by a factor of a thousand. */
+enum { RPC_SPELL_NS = 100000 };
+/* When the rest is to be left to another turn. Where there is no other turn everything is done in this one. */
+static inline uint64_t rpc_spell_end(const struct rpc *rpc)
+{
+	return rpc->now_ns && rpc_has_loop(rpc) ? rpc->now_ns() + RPC_SPELL_NS : UINT64_MAX;
+}
+static inline bool rpc_spell_is_over(const struct rpc *rpc, uint64_t end_ns)
+{
+	return end_ns != UINT64_MAX && rpc->now_ns() >= end_ns;
 }
 /* The loop has waited, or something was done that takes time: what the clock said is no longer good. */
 static inline void rpc_clock_passed(struct rpc *rpc)

@@ -38,6 +38,7 @@ static int decode_request(struct budget *budget, const uint8_t *message, size_t 
 
 	*borrowed = NULL;
 	*request = NULL;
+	*unknown = 0;
 	budget_reset(budget, bytes);
 	if (!bytes)
 		return npumem_error_set(error, NPUMEM_INVALID, "an empty message");

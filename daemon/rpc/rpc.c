@@ -1,6 +1,6 @@
-/* The surface of this folder: messages in, turns, the clock, and the end of a peer. Ready calls, and peers whose held
- * calls may arrive, are work of their users in service->queue. Nothing here is called back from below: what becomes
- * possible is queued, and the loop runs it, or rpc_settle where there is no loop. */
+/* The surface of this folder: messages in, turns, the clock, and the end of a peer. Ready calls, and peers whose
+ * held calls may arrive, are work of their users in service->queue. Nothing here is called back from below: what
+ * becomes possible is queued, and the loop runs it, or rpc_settle where there is no loop. */
 #include "daemon/rpc/rpc.h"
 
 #include <assert.h>
@@ -48,16 +48,15 @@ static void run_call(struct fair_work *work)
 }
 
 /* What waits is dropped, what runs is stopped where it can be. False where it goes on in another turn. */
-static bool close_calls(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent)
+static bool close_calls(struct rpc *rpc, struct rpc_peer *peer, uint64_t end_ns)
 {
 	struct call *call;
 
 	while ((call = peer->next_to_close)) {
-		if (call_turn_is_over(rpc, *spent)) {
+		if (rpc_spell_is_over(rpc, end_ns)) {
 			rpc_wake(rpc, peer);
 			return false;
 		}
-		*spent += CALL_OP_COST + (int64_t)call->bytes * CALL_BYTE_COST;
 		peer->next_to_close = call->next;
 		if (call_is_started(call))
 			perform_cancel(call);
@@ -81,10 +80,10 @@ static void run_peer(struct fair_work *work)
 {
 	struct rpc_peer *peer = (struct rpc_peer *)((char *)work - offsetof(struct rpc_peer, turn));
 	struct rpc *rpc = peer->rpc;
-	int64_t spent = 0;
+	uint64_t end_ns = rpc_spell_end(rpc);
 
-	if (close_calls(rpc, peer, &spent)) {
-		arrive_open(rpc, peer, &spent);
+	if (close_calls(rpc, peer, end_ns)) {
+		arrive_open(rpc, peer, end_ns);
 		if (peer->is_closing && !peer->n_calls)
 			end_peer(rpc, peer);
 	}

@@ -48,8 +48,6 @@ enum {
 	CALL_INLINE_COST = 200000,
 	/* What an operation costs beyond its elements: finding, checking, answering. */
 	CALL_OP_COST = 1500,
-	/* Of each byte of a message that is resolved, or whose claims change. */
-	CALL_BYTE_COST = 50,
 };
 
 /* What the record is to have of a request (recording.h). */
@@ -215,11 +213,6 @@ static inline bool call_is_very_long(int64_t cost)
 	return cost > 10 * CALL_INLINE_COST;
 }
 
-/* Whether a turn of the loop that cost so much (in op_cost's unit) is to end, and the rest is to be queued. */
-static inline bool call_turn_is_over(const struct rpc *rpc, int64_t spent)
-{
-	return spent >= CALL_INLINE_COST && rpc_has_loop(rpc);
-}
 /* Queues a call that may begin, or go on. */
 static inline void call_make_ready(struct call *call)
 {

@@ -45,8 +45,8 @@ static void take_place(struct call *call)
 static bool may_run_at_once(const struct call *call)
 {
 	return call_is_single(call) && !call_is_long(call->cost) &&
-	       scheduler_is_clear(&call->rpc->service->scheduler, &call->session->user->order, call->claim.accesses,
-				  call->claim.n);
+	       scheduler_is_clear(&call->rpc->service->scheduler, &call->session->user->order,
+				  call->claim.accesses, call->claim.n);
 }
 
 /* What it names will go, and is told to be gone only behind the free: a daemon that is killed before would have it
@@ -80,13 +80,10 @@ static void stay(struct call *call)
 		rpc_wake(call->rpc, call->peer);
 }
 
-/* Adds what it takes here at most to *spent: it may run at once, and the few bytes of a message may name a kept
- * list of a thousand operations. */
-static void arrive(struct call *call, int64_t *spent)
+static void arrive(struct call *call)
 {
 	int status = resolve(call);
 
-	*spent += call->cost < CALL_INLINE_COST ? call->cost : CALL_INLINE_COST;
 	if (status == CALL_LATER) {
 		stay(call);
 		return;
@@ -106,17 +103,16 @@ static void arrive(struct call *call, int64_t *spent)
 	take_place(call);
 }
 
-void arrive_open(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent)
+void arrive_open(struct rpc *rpc, struct rpc_peer *peer, uint64_t end_ns)
 {
 	struct call *call;
 
 	while ((call = peer->first_held) && gate_lets_in(call)) {
-		if (call_turn_is_over(rpc, *spent)) {
+		if (rpc_spell_is_over(rpc, end_ns)) {
 			rpc_wake(rpc, peer);
 			return;
 		}
-		*spent += CALL_OP_COST + (int64_t)call->bytes * CALL_BYTE_COST;
-		arrive(call, spent);
+		arrive(call);
 		if (peer->first_held == call)
 			return;
 	}
@@ -125,11 +121,10 @@ void arrive_open(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent)
 
 void arrive_receive(struct call *call)
 {
-	int64_t spent = 0;
 	int status;
 
 	if (!call->peer->first_held && gate_lets_in(call)) {
-		arrive(call, &spent);
+		arrive(call);
 		return;
 	}
 	gate_hold(call);

@@ -6,8 +6,8 @@
 
 /* A request of a session arrives, or waits at the gate. It may end. */
 void arrive_receive(struct call *call);
-/* What waits at the peer's gate arrives, as far as may be and a turn goes, of which *spent is over. The rest waits
- * for another turn. */
-void arrive_open(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent);
+/* What waits at the peer's gate arrives, as far as it may until the clock says end_ns (rpc_spell_end). The rest
+ * waits for another turn. */
+void arrive_open(struct rpc *rpc, struct rpc_peer *peer, uint64_t end_ns);
 
 #endif

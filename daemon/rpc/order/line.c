@@ -103,20 +103,6 @@ uint64_t line_alarm(const struct rpc *rpc)
 
 /* ---- what a turn does ---- */
 
-/* Of trying one after the other, or refusing: each may take a good part of a millisecond of the loop. */
-enum { SPELL_NS = 100000 };
-
-/* Where nothing would be done in another turn everything is done in this one. */
-static uint64_t spell_end(const struct rpc *rpc)
-{
-	return rpc->now_ns && rpc_has_loop(rpc) ? rpc->now_ns() + SPELL_NS : UINT64_MAX;
-}
-
-static bool is_over(const struct rpc *rpc, uint64_t end_ns)
-{
-	return end_ns != UINT64_MAX && rpc->now_ns() >= end_ns;
-}
-
 static bool may_search(const struct call *call)
 {
 	const Npumem__V1__AllocRequest *request = call->request->alloc;
@@ -156,10 +142,10 @@ void line_serve(struct rpc *rpc)
 
 	if (is_closed(rpc) || rpc->line.prev || (!waiting->look && !waiting->room))
 		return;
-	end = spell_end(rpc);
-	while (!rpc->searching && !is_over(rpc, end) && (waiter = waiting_next(rpc->service)))
+	end = rpc_spell_end(rpc);
+	while (!rpc->searching && !rpc_spell_is_over(rpc, end) && (waiter = waiting_next(rpc->service)))
 		try(call_of(waiter));
-	if (is_over(rpc, end))
+	if (rpc_spell_is_over(rpc, end))
 		fair_queue_add(&rpc->service->queue, &rpc->service->self, &rpc->line);
 }
 
@@ -192,8 +178,8 @@ void line_tick(struct rpc *rpc)
 		return;
 	rpc->service->waiting.look = true;
 	line_serve(rpc);
-	end = spell_end(rpc);
-	while (!is_over(rpc, end) && (waiter = waiting_expired(&rpc->service->waiting, rpc->now_ns())))
+	end = rpc_spell_end(rpc);
+	while (!rpc_spell_is_over(rpc, end) && (waiter = waiting_expired(&rpc->service->waiting, rpc->now_ns())))
 		refuse(call_of(waiter));
 }
 
