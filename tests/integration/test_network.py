@@ -297,6 +297,45 @@ class Check(Network):
         self.ctl("submit", "picture.json")
         self.assert_names(["conv1"])
 
+    def test_floats_of_several_samples(self):
+        """check --samples: S/N of each layer over all samples, the worst first; the folder stands for its network."""
+        x = np.arange(48, dtype=np.float32).reshape(3, 1, 4, 2, 2) / 16 - 1
+        y = np.maximum(x, 0)
+        y[2, 0, 1, 0, 0] += 0.5  # of the third sample alone
+        shape = {"shape": [1, 4, 2, 2], "dtype": "fx8", "frac_bits": 4, "quantize": True}
+        network = {"tensors": {"x": shape | {"file": "one.npy", "expect": "x.npy"}, "y": shape | {"expect": "y.npy"},
+                               "z": shape | {"expect": "z.npy"}},
+                   "operations": [{"run": "relu", "in": "x", "out": "y", "relu": "gen", "name": "first"},
+                                  {"run": "relu", "in": "y", "out": "z", "relu": "gen", "name": "second"}]}  # fmt: skip
+        os.mkdir(os.path.join(self.folder, "net"))
+        for name, array in (("one", x[0]), ("x", x), ("y", y), ("z", y * np.float32(1.01))):
+            self.save(f"net/{name}.npy", array)
+        self.save("x.npy", np.concatenate([x, x]))
+        with open(os.path.join(self.folder, "net", "network.json"), "w", encoding="ascii") as file:
+            json.dump(network, file)
+        out = self.ctl("check", "net", "--min-snr", "20")
+        self.assertRegex(out, r"^ +S/N dB +saturated +wrapped +layer\nok +exact +0 +0 +first x\nok +exact")
+        out = self.ctl("check", "net/", "--samples", "x.npy", "--min-snr", "20")
+        self.assertRegex(out, r"^3 samples\n")
+        noise = (y - np.maximum(x, 0)) ** 2
+        snr = 10 * np.log10((y.astype(np.float64) ** 2).sum() / noise.sum())
+        self.assertRegex(out, rf"ok +{snr:.1f} +0 +0 +first y\n")
+        self.assertIn("3 passed, 0 failed", out)
+        # What differs too much is replaced by what is expected, in the sample in which it differs.
+        out = self.ctl("check", "net", "--samples", "x.npy", "--min-snr", "30", code=1, says="1 of 3 comparisons failed")
+        self.assertRegex(out, rf"layer\nFAIL +{snr:.1f} +0 +0 +first y\nok +[34][0-9]\.[0-9] +0 +0 +second z\n")
+        self.ctl("check", "net", "--samples", "x.npy", code=1, says="--min-snr DB tells what is near enough")
+        self.save("x.npy", x + 1)  # other samples than the floats are of
+        self.assertIn("FAIL", self.ctl("check", "net", "--samples", "x.npy", "--min-snr", "20", code=1))
+        self.save("x.npy", np.zeros((3, 5), np.float32))
+        out = self.ctl("check", "net", "--samples", "x.npy", "--min-snr", "20", code=1, says="comparisons failed")
+        self.assertIn("15 elements are no samples of 16", out)
+        self.save("net/z.npy", np.zeros((3, 1, 4, 4), np.float32))
+        self.ctl("check", "net", "--min-snr", "20", code=1, says="z.npy")
+        self.ctl("check", "net", "net", "--samples", "x.npy", code=2, says="--samples is of one network")
+        self.ctl("check", "none", code=1, says="none: No such file")
+        self.assert_empty()
+
     def test_files_are_looked_at_first(self):
         self.save("picture/fc.npy", np.zeros((3, 3), np.int16))
         self.ctl("check", "picture.json", code=1, says='tensor "fc": picture/fc.npy: the array has shape (3, 3)')

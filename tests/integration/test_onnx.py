@@ -259,7 +259,7 @@ class Networks(Folder):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         everything = np.load(self.at("all", "y.npy"))
         self.assertEqual(everything.shape, (5, 10))
-        for words in (("submit", "net/network.json", "--out", "one"), ("check", "net/network.json", "--min-snr", "15")):
+        for words in (("submit", "net/network.json", "--out", "one"), ("check", "net/network.json", "--min-snr", "15"), ("check", "net", "--samples", "x.npy", "--min-snr", "15")):  # fmt: skip
             command = [NPUMEMCTL, "--spawn", *words]
             done = subprocess.run(
                 command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=SECONDS

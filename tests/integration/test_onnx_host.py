@@ -31,7 +31,7 @@ class Host(Folder):
         return {name[:-4]: np.load(self.at("results", name)) for name in os.listdir(self.at("results"))}
 
     def test_between_two_lists(self):
-        """Conv, then Hardmax and a Greater on the host, then Conv of what they give; ArgMax gives its integers."""
+        """Conv, then Hardmax and a Greater on the host, then Conv of what they give; ArgMax is a kernel's."""
         w = {"w": random(1, 4, 3, 1, 1), "v": random(2, 5, 4, 1, 1), "t": np.float32([0.5])}
         nodes = [("Conv", ["x", "w"], ["a"], {}), ("Hardmax", ["a"], ["b"], {"axis": 1}),
                  ("Greater", ["b", "t"], ["c"], {}), ("Cast", ["c"], ["d"], {"to": 1}), ("Conv", ["d", "v"], ["e"], {}),
@@ -41,15 +41,14 @@ class Host(Folder):
         x = random(3, 4, 1, 3, 6, 6)
         said, network, report = self.converted(made, x, "--host")
         steps = [one for one in network["operations"] if "host" in one]
-        self.assertEqual([one["host"] for one in steps], ["Hardmax", "Greater", "ArgMax"])
-        self.assertEqual([len(one["writes"]) for one in steps], [0, 1, 0])  # Greater's alone goes to a kernel
+        self.assertEqual([one["host"] for one in steps], ["Hardmax", "Greater"])
+        self.assertEqual([len(one["writes"]) for one in steps], [0, 1])  # Greater's alone goes to a kernel
         self.assertIn("npumem.onnx.run net/network.json", said)
         turns = report.split("take turns:\n\n")[1].split("\n\n")[0].split("\n")
-        self.assertEqual([line.split()[0] for line in turns], ["device", "HOST", "HOST", "device", "HOST"])
+        self.assertEqual([line.split()[0] for line in turns], ["device", "HOST", "HOST", "device"])
         self.assertIn('Hardmax "Hardmax_1": reads a, gives b; no kernel does Hardmax', turns[1])
         got, graph = self.results(x), read(self.at("m.onnx"))
         want = [floats.run(graph, {"x": one}) for one in x]
-        self.assertEqual(got["i"].dtype, np.int64)
         self.assertTrue(np.array_equal(got["i"], np.concatenate([one["i"] for one in want])))
         self.assertGreater(noise_db(np.concatenate([one["y"] for one in want]), got["y"]), 55)
 
@@ -90,7 +89,7 @@ class Host(Folder):
         said, _, report = self.converted(made, x, "--activations", "acts.npz")
         self.assertIn("activations of 4 values are compared, 1 were folded into others", said)
         self.assertRegex(said, r"NumPy agrees to -?[0-9.]+ dB or better \(the least: h3\)")
-        self.assertTrue(np.array_equal(np.load(self.at("net/expect/h3.npy")), given["h3"][:1]))
+        self.assertTrue(np.array_equal(np.load(self.at("net/expect/h3.npy")), given["h3"][:, None]))
         check = [NPUMEMCTL, "--spawn", "check", self.at("net/network.json"), "--min-snr", "30"]
         done = subprocess.run(check, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1, done.stdout)  # h3 alone is not what the file says

@@ -163,7 +163,7 @@ class Refused(Folder):
         self.save(made)
         x = self.samples(random(0, 1, 3, 300, 400))
         done = self.program("npumem.onnx", "m.onnx", "--samples", x, "--out", "net")
-        self.assertIn("npumemctl --spawn='--npu-bytes 2097152' check net/network.json", done.stdout)
+        self.assertIn("npumemctl --spawn='--npu-bytes 2097152' check net --min-snr", done.stdout)
         ctl = [NPUMEMCTL, "--spawn=--npu-bytes 256K", "submit", self.at("net/network.json"), "--out", self.at("one")]
         before = sorted(os.listdir(self.folder))
         done = subprocess.run(ctl, capture_output=True, text=True, check=False, timeout=SECONDS)

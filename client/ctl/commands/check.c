@@ -7,10 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/ctl/core/network/files.h"
 #include "client/ctl/core/network/junit.h"
 #include "client/ctl/core/numbers.h"
+#include "client/ctl/core/table.h"
+#include "client/ctl/core/terminal.h"
 #include "client/ctl/network/layers.h"
 #include "client/ctl/sweeping.h"
 
@@ -19,6 +22,10 @@ static const struct option check_options[] = {
 	SWEEPING_OPTIONS,
 	{"--junit", "FILE", "writes the outcomes as JUnit XML, too", false},
 	{"--svg", "DIR", "draws the placement of each tensor that differs into DIR", false},
+	{"--samples", "FILE",
+	 "compares over the samples of an .npy, in place of the input's file (of several inputs: TENSOR=FILE,…), as far as "
+	 "the network has floats of them",
+	 false},
 	{"--min-snr", "DB", "a layer passes with this signal-to-noise ratio, or more", false},
 	{NULL, NULL, NULL, false},
 };
@@ -127,14 +134,68 @@ static void print_layer(const struct network *network, struct layers_case *const
 	putchar('\n');
 }
 
-/* In the order of the network. */
-static int print_network(struct ctl *ctl, const struct network *network, const struct layers *layers)
+/* The least S/N first; what was not compared before all. */
+static int by_snr(const void *a, const void *b)
 {
+	const struct layers_case *one = *(const struct layers_case *const *)a,
+				 *other = *(const struct layers_case *const *)b;
+	double x = one->compared ? compare_snr(&one->compare) : -INFINITY,
+	       y = other->compared ? compare_snr(&other->compare) : -INFINITY;
+	return x < y ? -1 : x > y ? 1 : by_operation(a, b);
+}
+
+/* Layers against real numbers: how much is left of each, and what the kernels counted. */
+static int print_reals(struct ctl *ctl, const struct checked *checked, struct layers_case **cases, size_t n)
+{
+	static const char *const heads[] = {"", "S/N dB", "saturated", "wrapped", "layer"};
+	static const bool right[] = {false, true, true, true, false};
+	const struct network *network = &checked->network;
+	struct table table;
+	char text[NETWORK_TEXT_BYTES];
+	if (checked->layers.samples)
+		printf("%zu sample%s\n", checked->layers.n_samples, checked->layers.n_samples > 1 ? "s" : "");
+	table_init(&table, sizeof(right), right);
+	table.within = terminal_columns(STDOUT_FILENO);
+	table.cut = 4;
+	for (unsigned i = 0; i < sizeof(right); i++)
+		table_cell(&table, "%s", heads[i]);
+	qsort(cases, n, sizeof(*cases), by_snr);
+	for (size_t i = 0; i < n; i++) {
+		const struct layers_case *one = cases[i];
+		double snr = compare_snr(&one->compare);
+		table_cell(&table, "%s", one->passed ? "ok" : "FAIL");
+		if (one->compared && isfinite(snr))
+			table_cell(&table, "%.1f", snr);
+		else
+			table_cell(&table, "%s", one->compared ? "exact" : "");
+		table_cell(&table, "%" PRId64, one->saturated);
+		table_cell(&table, "%" PRId64, one->wrapped);
+		layer(network, one, text);
+		table_cell(&table, "%s%s%.160s", text, one->compared ? "" : ": ", one->compared ? "" : one->reason);
+	}
+	return table_print(&table, stdout) ? CTL_OK : ctl_fail(ctl, "no memory for the table");
+}
+
+/* In the order of the network; of real numbers the worst first. */
+static int print_network(const struct check *check, const struct checked *checked)
+{
+	struct ctl *ctl = check->ctl;
+	const struct network *network = &checked->network;
+	const struct layers *layers = &checked->layers;
+	int code = CTL_OK;
+	bool is_real = !check->is_placed;
 	struct layers_case **sorted = malloc(layers->n * sizeof(struct layers_case *));
 	if (!sorted)
 		return ctl_fail(ctl, "no memory for the outcomes");
 	for (size_t i = 0; i < layers->n; i++)
 		sorted[i] = &layers->cases[i];
+	for (size_t i = 0; i < layers->n; i++)
+		is_real = is_real && (layers->cases[i].is_real || !layers->cases[i].compared);
+	if (is_real && layers->cases[0].compared) {
+		code = print_reals(ctl, checked, sorted, layers->n);
+		free(sorted);
+		return code;
+	}
 	qsort(sorted, layers->n, sizeof(struct layers_case *), by_operation);
 	for (size_t i = 0, end; i < layers->n; i = end) {
 		for (end = i; end < layers->n && sorted[end]->operation == sorted[i]->operation;)
@@ -154,7 +215,7 @@ static int print_text(const struct check *check)
 		if (check->n > 1 && one->layers.n)
 			printf("%s:\n", one->path);
 		if (one->layers.n)
-			code = print_network(check->ctl, &one->network, &one->layers);
+			code = print_network(check, one);
 	}
 	if (!code)
 		printf("%zu passed, %zu failed\n", check->n_cases - check->n_failed, check->n_failed);
@@ -172,7 +233,7 @@ static json_t *case_object(const struct checked *checked, const struct layers_ca
 	const struct network_operation *operation = &network->operations[one->operation];
 	bool differs = one->compared && one->compare.n_differ;
 	char number[24];
-	return json_pack("{s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o}",
 			 "item", (json_int_t)one->item, "network", base_of(checked->path), "operation",
 			 network_number(operation, number), "name",
 			 operation->name ? json_string(operation->name) : json_null(), "tensor",
@@ -185,7 +246,9 @@ static json_t *case_object(const struct checked *checked, const struct layers_ca
 			 number_or_null(differs, one->compare.is), "expected",
 			 number_or_null(differs, one->compare.expected), "largest",
 			 number_or_null(differs, one->compare.largest), "snr_db",
-			 number_or_null(differs, compare_snr(&one->compare)), "reason",
+			 number_or_null(one->compared, compare_snr(&one->compare)), "saturated",
+			 (json_int_t)one->saturated, "wrapped", (json_int_t)one->wrapped, "samples",
+			 (json_int_t)checked->layers.n_samples, "reason",
 			 one->reason ? json_string(one->reason) : json_null(), "picture",
 			 one->picture ? json_string(one->picture) : json_null());
 }
@@ -239,6 +302,15 @@ static int write_junit(const struct check *check, const char *path, const struct
 	return code;
 }
 
+static bool is_of_reals(const struct check *check)
+{
+	for (unsigned i = 0; i < check->n; i++)
+		for (size_t k = 0; k < check->list[i].layers.n; k++)
+			if (check->list[i].layers.cases[k].is_real)
+				return true;
+	return false;
+}
+
 static int report(struct check *check, const struct args *args)
 {
 	const char *junit = args_value(args, "--junit");
@@ -253,9 +325,12 @@ static int report(struct check *check, const struct args *args)
 		code = write_junit(check, junit, &part);
 	if (!code)
 		code = check->ctl->json ? print_json(check, &part) : print_text(check);
-	if (!code && check->n_failed)
-		return ctl_fail(check->ctl, "%zu of %zu comparisons failed", check->n_failed, check->n_cases);
-	return code;
+	if (code || !check->n_failed)
+		return code;
+	return ctl_fail(check->ctl, "%zu of %zu comparisons failed%s", check->n_failed, check->n_cases,
+			is_of_reals(check) && !args_has(args, "--min-snr")
+				? "; real numbers are rarely equal: --min-snr DB tells what is near enough"
+				: "");
 }
 
 /* ---- running ---- */
@@ -263,7 +338,9 @@ static int report(struct check *check, const struct args *args)
 static int options_of(struct ctl *ctl, const struct args *args, struct layers *layers)
 {
 	const char *snr = args_value(args, "--min-snr");
-	*layers = (struct layers){.pictures = args_value(args, "--svg"), .least_snr = INFINITY};
+	*layers = (struct layers){.samples = args_value(args, "--samples"),
+				   .pictures = args_value(args, "--svg"),
+				   .least_snr = INFINITY};
 	if (snr && (!numbers_real(snr, &layers->least_snr) || isnan(layers->least_snr)))
 		return ctl_usage(ctl, "--min-snr \"%.40s\" is no number", snr);
 	return CTL_OK;
@@ -332,7 +409,7 @@ static int read_network(struct check *check, struct checked *one, const char *pa
 	if (network_load(path, &one->network, &ctl->error))
 		return CTL_FAILED;
 	one->is_read = true;
-	return sweep_mix_file(&check->sweep, path, &ctl->error) ? CTL_FAILED : CTL_OK;
+	return sweep_mix_file(&check->sweep, one->network.file, &ctl->error) ? CTL_FAILED : CTL_OK;
 }
 
 static int check_all(struct check *check, const struct args *args)
@@ -365,6 +442,11 @@ static int check_run(struct ctl *ctl, const struct args *args)
 		args_has(args, "--layouts") || args_has(args, "--start-npu") || args_has(args, "--mode");
 	check->list = calloc(args->n_words, sizeof(*check->list));
 	check->n = check->list ? args->n_words : 0;
+	if (check->n > 1 && args_has(args, "--samples")) {
+		free(check->list);
+		free(check);
+		return ctl_usage(ctl, "--samples is of one network");
+	}
 	int code = check->list ? check_all(check, args) : ctl_fail(ctl, "no memory");
 	for (unsigned i = 0; i < check->n; i++) {
 		layers_deinit(&check->list[i].layers);
@@ -383,13 +465,16 @@ const struct command check_command = {
 	.most = COMMAND_WORDS_ANY,
 	.sweeps = true,
 	.run = check_run,
-	.notes = "NET.json is a network in the form of submit, whose tensors say what they are to hold:\n"
+	.notes = "NET.json is a network in the form of submit (a folder: the network.json in it), whose tensors say what they "
+		 "are to hold:\n"
 		 "  {\"tensors\": {\"y\": {\"shape\": …, \"dtype\": …, \"expect\": \"y.npy\"}, …}, "
 		 "\"operations\": […]}\n"
 		 "or an operation does: {\"expect\": \"y\", \"file\": \"y.npy\"}. Each is compared, integer by "
 		 "integer,\n"
 		 "after the last operation that writes it; where it differs the expected one takes its place,\n"
-		 "so that every layer is judged by itself. All runs in every combination of layout, start NPU\n"
+		 "so that every layer is judged by itself. Of real numbers (\"quantize\": true) the signal-to-noise "
+		 "ratio is\n"
+		 "told, the worst first, with what saturated and wrapped on the way. All runs in every combination of layout, start NPU\n"
 		 "and mode, or as the network says where none is given; a tensor that cannot take one stays\n"
 		 "aligned, or plain; matrices and tensors with views keep their layout. A case of --shard is a "
 		 "network\n"

@@ -148,7 +148,7 @@ static int run(struct ctl *ctl, const struct network *network, const char *out, 
 		return CTL_FAILED;
 	}
 	execute.outputs = &outputs;
-	code = samples ? samples_run(&execute, samples) : execute_run(&execute);
+	code = samples ? samples_run(&execute, samples, 0) : execute_run(&execute);
 	if (code && ctl->error.status == NPUMEM_RESOURCE_EXHAUSTED)
 		say_what_it_needs(&ctl->error);
 	if (!code && ctl->json)

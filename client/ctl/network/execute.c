@@ -175,6 +175,7 @@ static int expect(struct execute *execute, size_t i)
 	if (!execute->expect)
 		return CTL_OK;
 	int code = enqueue_flush(execute);
+	execute->is_split = true;
 	return code ? code : execute->expect(execute->context, i);
 }
 

@@ -23,6 +23,7 @@ struct samples {
 	const char *text; /* their files */
 	unsigned n_inputs;
 	size_t n, at; /* n 0: none was opened yet */
+	size_t most;  /* samples of a file that are taken; 0: all */
 };
 
 struct execute {

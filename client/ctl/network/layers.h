@@ -12,7 +12,9 @@ struct layers_case {
 	size_t operation, item; /* item: layers->item, when it was noted */
 	char placed[LAYERS_PLACED_BYTES];
 	bool passed, compared; /* compared: the figures are there */
+	bool is_real;	       /* what is expected are real numbers: `compare` has their S/N */
 	struct compare compare;
+	int64_t saturated, wrapped; /* of what ran since the comparison before it */
 	uint64_t ns;   /* of the operation, or group, that it belongs to */
 	char *reason;  /* why it failed; NULL: it passed */
 	char *picture; /* the file of the placement; NULL: none */
@@ -24,13 +26,15 @@ struct layers {
 	bool is_ready;		       /* execute is */
 	const struct variant *variant; /* NULL: as written */
 	size_t item;		       /* the caller's number of a placement of this network */
+	const char *samples;	       /* files of the inputs, as samples_run has them; NULL: the network's own */
+	size_t n_samples;	       /* that were run */
 	const char *pictures;	       /* folder; NULL: none are drawn */
 	double least_snr;	       /* dB that are enough; infinite: all must be equal */
 	struct layers_case *cases;
 	size_t n, room, n_failed;
 };
 
-/* Sets up to run a network, whose options (pictures, least_snr) are set. CTL_OK or CTL_FAILED; layers_deinit in
+/* Sets up to run a network, whose options (samples, pictures, least_snr) are set. CTL_OK or CTL_FAILED; layers_deinit in
  * any case. */
 int layers_init(struct layers *layers, struct ctl *ctl, const struct network *network);
 /* Runs it in one placement (variant NULL: as written) and notes every comparison. CTL_OK, whatever came of them;

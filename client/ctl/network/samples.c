@@ -57,6 +57,7 @@ int samples_open(const struct execute *execute, size_t i, struct stream *stream,
 		status = stream_open_sample(stream, path, place, samples->at, rounding, &n, why);
 	if (status)
 		return status;
+	n = samples->most && n > samples->most ? samples->most : n;
 	if (!samples->n)
 		samples->n = n;
 	if (samples->n == n)
@@ -179,9 +180,9 @@ static int run_first(struct execute *execute)
 	return code ? code : execute_run(execute);
 }
 
-int samples_run(struct execute *execute, const char *text)
+int samples_run(struct execute *execute, const char *text, size_t most)
 {
-	struct samples samples = {.text = text};
+	struct samples samples = {.text = text, .most = most};
 	int code = check_inputs(execute, &samples);
 	if (code)
 		return code;

@@ -132,8 +132,22 @@ static int check_samples(const struct stream *stream, const struct npy *npy, siz
 	return npumem_error_set(error, NPUMEM_INVALID, "%zu elements are no samples of %zu", all, stream->n);
 }
 
-int stream_open_sample(struct stream *stream, const char *path, const struct npumem_place *place, size_t sample,
-		       int rounding, size_t *n, struct npumem_error *error)
+static int check_shape_of_samples(const struct npy *npy, const struct npumem_place *place, size_t *n,
+				  struct npumem_error *error)
+{
+	struct npy one = *npy;
+	struct npumem_error why;
+	*n = 1;
+	if (!check_shape(npy, place, &why) || npy->n_dims < 2 || npy->shape[0] < 1)
+		return check_shape(npy, place, error);
+	one.n_dims--;
+	memmove(one.shape, npy->shape + 1, one.n_dims * sizeof(*one.shape));
+	*n = (size_t)npy->shape[0];
+	return check_shape(&one, place, &why) ? check_shape(npy, place, error) : 0;
+}
+
+static int open_one(struct stream *stream, const char *path, const struct npumem_place *place, bool is_shaped,
+		    size_t sample, int rounding, size_t *n, struct npumem_error *error)
 {
 	struct npumem_error why = {.status = 0};
 	struct npy npy;
@@ -148,7 +162,11 @@ int stream_open_sample(struct stream *stream, const char *path, const struct npu
 	if (!status)
 		status = check_type(stream, &npy, &why);
 	if (!status)
-		status = check_samples(stream, &npy, n, &why);
+		status = is_shaped ? check_shape_of_samples(&npy, place, n, &why)
+				   : check_samples(stream, &npy, n, &why);
+	if (!status && sample >= *n)
+		status = npumem_error_set(&why, NPUMEM_INVALID, "it has %zu samples, and not number %zu", *n,
+					  sample + 1);
 	stream->goes_on = !status && sample + 1 < *n;
 	size_t each = stream->is_double ? sizeof(double) : sizeof(float);
 	if (!status && fseeko(stream->file, (off_t)(sample * stream->n * each), SEEK_CUR))
@@ -157,6 +175,18 @@ int stream_open_sample(struct stream *stream, const char *path, const struct npu
 		return 0;
 	fclose(stream->file);
 	return about(stream, &why, error);
+}
+
+int stream_open_sample(struct stream *stream, const char *path, const struct npumem_place *place, size_t sample,
+		       int rounding, size_t *n, struct npumem_error *error)
+{
+	return open_one(stream, path, place, false, sample, rounding, n, error);
+}
+
+int stream_open_of_samples(struct stream *stream, const char *path, const struct npumem_place *place, size_t sample,
+			   int rounding, size_t *n, struct npumem_error *error)
+{
+	return open_one(stream, path, place, true, sample, rounding, n, error);
 }
 
 /* The next n elements of `each` bytes, in the order of the permuted dims. */
@@ -212,6 +242,8 @@ static int take_reals(struct stream *stream, void *data, size_t n, struct npumem
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"%.200s: element %zu is NaN, which has no fixed-point value", stream->path,
 					stream->at - n + nan_at);
+	for (size_t i = 0; stream->reals && i < n && !status; i++)
+		*stream->reals++ = stream->is_double ? (float)reals[i] : ((const float *)reals)[i];
 	return status;
 }
 

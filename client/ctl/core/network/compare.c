@@ -63,6 +63,36 @@ void compare_add(struct compare *compare, int dtype, const void *is, const void 
 	}
 }
 
+void compare_add_reals(struct compare *compare, int dtype, int64_t frac_bits, const void *is, const void *expected,
+		       const float *reals, size_t n)
+{
+	double signal = compare->signal, noise = compare->noise;
+	compare_add(compare, dtype, is, expected, n);
+	for (size_t i = 0; i < n; i++) {
+		double real = ldexp((double)reals[i], (int)frac_bits), by = value(dtype, is, i) - real;
+		signal += real * real;
+		noise += by * by;
+	}
+	compare->signal = signal;
+	compare->noise = noise;
+}
+
+void compare_merge(struct compare *compare, const struct compare *other)
+{
+	if (!compare->n_differ) {
+		compare->first = other->first;
+		compare->is = other->is;
+		compare->expected = other->expected;
+	}
+	compare->n += other->n;
+	compare->n_differ += other->n_differ;
+	compare->largest = fmax(compare->largest, other->largest);
+	compare->signal += other->signal;
+	compare->noise += other->noise;
+	compare->power += other->power;
+	compare->product += other->product;
+}
+
 double compare_snr(const struct compare *compare)
 {
 	return compare->noise > 0 ? 10 * log10(compare->signal / compare->noise) : INFINITY;

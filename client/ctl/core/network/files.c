@@ -15,16 +15,35 @@ int files_open(const struct network *network, const struct network_operation *op
 	return status;
 }
 
+int files_open_expected(const struct network *network, const struct network_operation *operation,
+			const struct npumem_place *place, int rounding, size_t sample, size_t *n,
+			struct stream *stream, struct npumem_error *error)
+{
+	*n = 1;
+	if (!operation->converts || operation->perm.n)
+		return files_open(network, operation, place, rounding, stream, error);
+	char *path = network_path(network, operation->file);
+	if (!path)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a path");
+	int status = stream_open_of_samples(stream, path, place, sample,
+					    operation->rounding ? operation->rounding : rounding, n, error);
+	free(path);
+	return status;
+}
+
 static int check(const struct network *network, const struct network_operation *operation,
 		 struct npumem_error *error)
 {
 	struct npumem_error why = {.status = 0};
 	struct npumem_place place;
 	struct stream stream;
-	bool has_file = operation->kind == NETWORK_WRITE || operation->kind == NETWORK_EXPECT;
-	if (!has_file || !network_array(network, operation->tensor, &place))
+	bool is_expected = operation->kind == NETWORK_EXPECT;
+	size_t n;
+	if ((operation->kind != NETWORK_WRITE && !is_expected) || !network_array(network, operation->tensor, &place))
 		return 0;
-	int status = files_open(network, operation, &place, NPUMEM_CONVERGENT, &stream, &why);
+	int status = is_expected ? files_open_expected(network, operation, &place, NPUMEM_CONVERGENT, 0, &n, &stream,
+						       &why)
+				 : files_open(network, operation, &place, NPUMEM_CONVERGENT, &stream, &why);
 	if (status)
 		return network_about(network, operation, &why, error);
 	return stream_close(&stream, error);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "client/ctl/core/network/load.h"
 #include "client/ctl/core/roles.h"
@@ -148,15 +149,28 @@ static char *folder_of(const char *path)
 	return strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
 }
 
+/* An importer leaves a folder with a network of this name. */
+static char *file_of(const char *path)
+{
+	struct stat about;
+	size_t bytes = strlen(path) + sizeof("/network.json");
+	bool is_folder = !stat(path, &about) && S_ISDIR(about.st_mode);
+	char *file = malloc(bytes);
+	if (file)
+		snprintf(file, bytes, is_folder ? "%s/network.json" : "%s", path);
+	return file;
+}
+
 int network_load(const char *path, struct network *network, struct npumem_error *error)
 {
 	struct npumem_error why = {.status = 0};
 	bool is_stdin = !strcmp(path, "-");
-	FILE *file = is_stdin ? stdin : fopen(path, "rb");
-	*network = (struct network){.folder = folder_of(path)};
-	int status = file ? 0 : npumem_error_set(&why, NPUMEM_INVALID, "%s", strerror(errno));
-	if (!status && !network->folder)
-		status = load_no_memory(&why);
+	*network = (struct network){.file = file_of(path)};
+	network->folder = network->file ? folder_of(network->file) : NULL;
+	int status = network->folder ? 0 : load_no_memory(&why);
+	FILE *file = status ? NULL : is_stdin ? stdin : fopen(network->file, "rb");
+	if (!status && !file)
+		status = npumem_error_set(&why, NPUMEM_INVALID, "%s", strerror(errno));
 	if (!status) {
 		status = document_read(file, &network->document, &why);
 		if (status)
@@ -168,13 +182,19 @@ int network_load(const char *path, struct network *network, struct npumem_error 
 		status = read_network(network, &why);
 	if (!status)
 		return 0;
+	npumem_error_set(error, status, "%.200s: %.300s",
+			 is_stdin	 ? "stdin"
+			 : network->file ? network->file
+					 : path,
+			 why.message);
 	network_deinit(network);
-	return npumem_error_set(error, status, "%.200s: %.300s", is_stdin ? "stdin" : path, why.message);
+	return status;
 }
 
 void network_deinit(struct network *network)
 {
 	document_deinit(&network->document);
+	free(network->file);
 	free(network->folder);
 	free(network->tensors);
 	free(network->operations);

@@ -72,6 +72,7 @@ struct network_operation {
 struct network {
 	struct document document;
 	const char *name; /* its own; NULL: none */
+	char *file;	  /* that it was read from; "-": stdin */
 	char *folder;	  /* of its file, with a final '/'; "": the current one */
 	struct network_tensor *tensors;
 	struct network_operation *operations;
@@ -82,7 +83,7 @@ struct network {
 	struct npumem_param rounding; /* of runs that say none; number 0: the device's */
 };
 
-/* Reads a network from `path`, or from stdin: "-". 0; INVALID, naming file, operation and key; RESOURCE_EXHAUSTED;
+/* Reads a network from `path`, from network.json in it where it is a folder, or from stdin: "-". 0; INVALID, naming file, operation and key; RESOURCE_EXHAUSTED;
  * then nothing is to be freed. Looks at no .npy file. */
 int network_load(const char *path, struct network *network, struct npumem_error *error);
 void network_deinit(struct network *network);

@@ -95,7 +95,7 @@ def command(arguments: list[str]) -> int:
     if imported.report["host"]:
         print(f"written to {out}: python3 -m npumem.onnx.run {out}/network.json --samples X.npy --out OUT runs it")
     else:
-        print(f"written to {out}: npumemctl {spawn} check {out}/network.json --min-snr 20 compares each layer")
+        print(f"written to {out}: npumemctl {spawn} check {out} --min-snr 20 compares each layer")
     return 0
 
 

@@ -176,9 +176,7 @@ def fold_affine(graph: Graph, node: Node) -> bool:
 def fold_limit(graph: Graph, node: Node) -> bool:
     """Relu, Clip(0, 6) and Clip(-1, 1) go into the weighted node before."""
     maker = sole_maker(graph, node)
-    if maker is None or maker.op not in WEIGHTED or maker.relu != "none":
-        return False
-    if maker.op == "MatMul" and graph.constant(maker.inputs[1]) is None:
+    if maker is None or not can_limit(graph, maker) or node.get("as_seen"):
         return False
     limit = "gen"
     if node.op == "Clip":
@@ -217,21 +215,57 @@ def fold_padding(graph: Graph, node: Node) -> bool:
     return True
 
 
-def fold_quantization(graph: Graph, node: Node) -> bool:
-    """A pair of QuantizeLinear and DequantizeLinear with a power of two as the scale is a format of the value."""
-    maker = sole_maker(graph, node)
+def quantization(graph: Graph, node: Node) -> Optional[tuple[float, int, str]]:
+    """The one scale of a QuantizeLinear or DequantizeLinear, its zero point, and the type; None: it has none, or several."""
     scale, zero = graph.constant(node.input(1)), graph.constant(node.input(2))
-    if maker is None or maker.op != "QuantizeLinear" or scale is None or scale.size != 1 or not scale.min() > 0:
+    if not node.input(2):
+        zero = np.zeros(1, np.uint8)
+    if scale is None or zero is None or scale.size != 1 or zero.size != 1 or not 0 < scale.min() < math.inf:
+        return None
+    return float(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]), str(zero.dtype)
+
+
+def fold_quantization(graph: Graph, node: Node) -> bool:
+    """A QuantizeLinear with its DequantizeLinear. In int8, with a power of two as the scale and a zero point of 0, the
+    two are a format of the value. With others they are limits, and the format is one that the samples give."""
+    users = graph.users(node.outputs[0])
+    found = quantization(graph, node)
+    if found is None or node.outputs[0] in graph.outputs or not users:
         return False
-    before = graph.constant(maker.input(1))
-    frac = -math.log2(float(scale.reshape(-1)[0]))
-    if before is None or not np.array_equal(before, scale) or frac != int(frac) or frac < 0:
+    scale, zero, kind = found
+    if any(user.op != "DequantizeLinear" or quantization(graph, user) != found for user in users):
         return False
-    if zero is None or zero.dtype != np.int8 or zero.any():
-        return False
-    node.op, node.inputs, node.attributes = "Quantized", [maker.inputs[0]], {"frac_bits": int(frac)}
-    graph.nodes.remove(maker)
+    frac = -math.log2(scale)
+    if kind == "int8" and not zero and frac == int(frac) and frac >= 0:
+        node.op, node.attributes = "Quantized", {"frac_bits": int(frac)}
+    else:
+        least, most = (scale * (end - zero) for end in (np.iinfo(kind).min, np.iinfo(kind).max))
+        node.op, node.attributes = "Clip", {"min": least, "max": most, "as_seen": 1}
+        graph.n_limits += 1
+    node.inputs = node.inputs[:1]
+    if len(users) == 1:
+        take_over(graph, node, users[0])
+        users = []
+    for user in users:
+        user.op, user.inputs, user.attributes = "Identity", user.inputs[:1], {}
+        bypass(graph, user)
+    if node.op == "Clip" and not node.get("min"):
+        limit_of_relu(graph, node)
     return True
+
+
+def limit_of_relu(graph: Graph, node: Node) -> None:
+    """A quantizer leaves a Relu out where the zero point does its work."""
+    maker = sole_maker(graph, node)
+    if maker is not None and can_limit(graph, maker):
+        maker.relu, node.attributes["min"] = "gen", -math.inf
+
+
+def can_limit(graph: Graph, maker: Node) -> bool:
+    """The node's kernel has a relu=."""
+    if maker.op not in WEIGHTED or maker.relu != "none":
+        return False
+    return maker.op != "MatMul" or graph.constant(maker.inputs[1]) is not None
 
 
 STEPS: dict[str, Callable[[Graph, Node], bool]] = {
@@ -239,9 +273,9 @@ STEPS: dict[str, Callable[[Graph, Node], bool]] = {
     "BatchNormalization": fold_normalization,
     "Clip": fold_limit,
     "Conv": fold_padding,
-    "DequantizeLinear": fold_quantization,
     "Div": fold_affine,
     "Mul": fold_affine,
+    "QuantizeLinear": fold_quantization,
     "Relu": fold_limit,
     "Sub": fold_affine,
 }

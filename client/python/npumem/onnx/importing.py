@@ -15,7 +15,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from . import activations as compared
-from . import floats, fold, formats, report, rows
+from . import floats, fold, formats, moves, report, rows
 from .formats import Formats, Policy, Samples
 from .lowering import Lowering, Options
 from .model import Array, Graph, ImportRefused, read
@@ -24,6 +24,7 @@ from .samples import Given, feeds_of, in_order
 
 DTYPES = ("fx8", "fx16", "mixed")
 CALIBRATE_MAX = 16  # samples that formats come from
+EXPECT_BYTES = 64 << 20  # of float values that are written, of as many samples as have room
 assert rows  # which registers what lowers each operator
 
 
@@ -35,7 +36,7 @@ class Imported:
     graph    the model after folding
     samples  what it computes in floats, for the samples
     report   what became of it: `report["outputs"]` has the file and the shape of each
-    compared float values of the first sample that are not NumPy's, by name"""
+    compared float values of the samples that are not NumPy's, by name"""
 
     network: Network
     graph: Graph
@@ -43,11 +44,11 @@ class Imported:
     policy: Policy
     lowering: Lowering
     report: dict[str, Any]
-    compared: dict[str, Array]
+    compared: dict[str, list[Array]]
 
     def write(self, folder: Union[str, os.PathLike[str]], expect: bool = True) -> None:
         """The folder: network.json, arrays, the first sample, report.txt and report.json; with `expect` the float
-        values of every layer for npumemctl check. It must not exist, or be empty."""
+        values of every layer, of the samples that gave the formats, for npumemctl check. It must not exist, or be empty."""
         write(self, os.fspath(folder), expect)
 
 
@@ -99,7 +100,7 @@ def load(
     said = report.facts(low, path, dtype, len(feeds), len(seen.runs))
     if activations:
         said["activations"] = compared.facts(given, len(activations), seen)
-    return Imported(net, graph, seen, policy, low, said, {name: parts[0] for name, parts in given.items()})
+    return Imported(net, graph, seen, policy, low, said, given)
 
 
 # ---- the folder ----
@@ -151,12 +152,20 @@ def fill(imported: Imported, folder: str, expect: bool) -> None:
 
 
 def expectations(imported: Imported, folder: str) -> None:
-    """What each layer gives in floats for the first sample, so that npumemctl check compares them."""
-    low, run = imported.lowering, {**imported.samples.runs[0], **imported.compared}
+    """What each layer gives in floats for the samples, along the first axis, so that npumemctl check compares them. The
+    inputs are among them: they show samples that are others."""
+    low, runs, tensors = imported.lowering, imported.samples.runs, imported.network.tensors
+    wanted = {
+        name: held
+        for name, held in low.held.items()
+        if name in runs[0] and "expect" not in tensors.get(held.name, {"expect": ""})  # a view
+        and (name in low.graph.inputs or "file" not in tensors[held.name])
+    }  # fmt: skip
+    each = 4 * sum(moves.size(held.shape) for held in wanted.values())
+    n = max(1, min(len(runs), EXPECT_BYTES // max(each, 1)))
     os.makedirs(os.path.join(folder, "expect"), exist_ok=True)
-    for name, held in low.held.items():
-        one = imported.network.tensors.get(held.name)
-        if one is None or "file" in one or "expect" in one or name not in run:
-            continue  # a view, an input, or a value between nodes
-        one.update(expect=f"expect/{held.name}.npy", quantize=True)
-        np.save(os.path.join(folder, one["expect"]), in_order(run[name]).reshape(held.shape))
+    for name, held in wanted.items():
+        tensors[held.name].update(expect=f"expect/{held.name}.npy", quantize=True)
+        parts = imported.compared.get(name, [run[name] for run in runs])[:n]
+        values = np.stack([in_order(one).reshape(held.shape) for one in parts])
+        np.save(os.path.join(folder, "expect", f"{held.name}.npy"), values if n > 1 else values[0])

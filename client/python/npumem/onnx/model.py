@@ -65,7 +65,8 @@ class Graph:
     inputs, outputs  names of values; an input is what each sample gives
     constants        values that no sample changes
     declared         the shapes of the inputs, as the file has them
-    shapes           the shapes of all values, when the graph ran once"""
+    shapes           the shapes of all values, when the graph ran once
+    n_limits         pairs of QuantizeLinear and DequantizeLinear of which only the limits are kept"""
 
     nodes: list[Node]
     inputs: list[str]
@@ -74,6 +75,7 @@ class Graph:
     declared: dict[str, Shape]
     opset: int
     shapes: dict[str, Shape] = field(default_factory=dict)
+    n_limits: int = 0
 
     def users(self, name: str) -> list[Node]:
         return [node for node in self.nodes if name in node.inputs]

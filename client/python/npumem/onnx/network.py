@@ -13,7 +13,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from .formats import FRAC_BITS_MAX, integers
+from .formats import BITS, FRAC_BITS_MAX, integers
 from .model import Array, ImportRefused, Shape
 
 Given = Union["Held", list["Held"], int, str, Sequence[int], Sequence[str]]
@@ -63,7 +63,7 @@ class Network:
         if not 0 <= frac <= FRAC_BITS_MAX:
             raise ImportRefused(f"a value would need {frac} frac_bits, and 0 to {FRAC_BITS_MAX} exist")
         name, extents = self.fresh(near), [int(extent) for extent in shape]
-        self.tensors[name] = {"shape": extents, "dtype": dtype, "frac_bits": frac}
+        self.tensors[name] = {"shape": extents, "dtype": dtype, **({"frac_bits": frac} if dtype in BITS else {})}
         if extents[1] == 1:  # one channel without gaps takes any shape
             self.tensors[name]["layout"] = "compact"
         self.tensors[name].update(more)

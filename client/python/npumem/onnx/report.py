@@ -51,6 +51,7 @@ def facts(low: Lowering, path: str, dtype: str, n_samples: int, n_seen: int) -> 
             for one in net.operations if "host" in one
         ],
         "operations": {kernel: n for kernel, n in sorted(kernels.items()) if kernel},
+        "limits": graph.n_limits,
         "constant_bytes": sum(net.arrays[one["file"]].nbytes for one in constants),
         "layers": layers,
     }  # fmt: skip
@@ -79,6 +80,11 @@ def text(said: dict[str, Any]) -> str:
         f"{sum(n for _, n in kernels)} operations: " + ", ".join(f"{n} {kernel}" for kernel, n in kernels),
         f"{said['constant_bytes']} bytes of constants",
     ]
+    if said["limits"]:
+        lines.append(
+            f"{said['limits']} pairs of QuantizeLinear and DequantizeLinear have a scale or zero point that no format has: "
+            f"only their limits are kept, and the samples give the formats"
+        )
     lines += [f"input  {name} {one['shape']} <- {one['file']}" for name, one in said["inputs"].items()]
     lines += [f"output {name} {one['shape']} -> {one['file']}" for name, one in said["outputs"].items()]
     if "activations" in said:

@@ -169,7 +169,7 @@ def per_npu(whole: Json) -> int:
     total = 0
     for one in whole["tensors"].values():
         n, c, h, w = one["shape"]
-        each = h * w * (1 if one["dtype"] == "fx8" else 2)
+        each = h * w * {"fx8": 1, "fx16": 2, "int32": 4}[one["dtype"]]
         total += n * -(-(c + 63) // 64) * -(-each // 128) * 128
     size = 1 << 20
     while size < 2 * total:

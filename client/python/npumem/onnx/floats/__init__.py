@@ -25,10 +25,13 @@ def fused(node: Node, y: Array) -> Array:
 def evaluate(node: Node, values: Mapping[str, Array]) -> list[Array]:
     """The outputs of one node."""
     if node.op not in EVALUATE:
-        raise ImportRefused(
-            f"{node}: no kernel does {node.op}, and no rule for it on the host is here; replace it in the model, or "
-            f"cut the model before it and do the rest on the host"
+        integer = node.op.startswith("QLinear") or node.op.endswith("Integer") or node.op == "DynamicQuantizeLinear"
+        remedy = (
+            "import the model before it was quantized: the samples give the formats"
+            if integer
+            else "replace it in the model, or cut the model before it and do the rest on the host"
         )
+        raise ImportRefused(f"{node}: no kernel does {node.op}, and no rule for it on the host is here; {remedy}")
     unknown = [name for name in node.inputs if name and name not in values]
     if unknown:
         raise ImportRefused(

@@ -164,6 +164,10 @@ def clip(low: Lowering, node: Node) -> Held:
         if node.input(i):
             low.parameter(node, i, "limit")
     least, most = clip_ends(node, *[low.constant(name) for name in node.inputs[1:]])
+    if node.get("as_seen"):  # of a quantizer: what the samples do not reach, the format ends near
+        seen = low.samples.of(node.inputs[0])
+        least = least if seen.min() < least else -np.inf
+        most = most if seen.max() > most else np.inf
     return clipped(low, low.of(node), least, most)
 
 

@@ -152,9 +152,37 @@ def softmax(low: Lowering, node: Node) -> Held:
     return low.kernel("softmax", low.like(lines, low.unit(lines.dtype)), in_=lines, axis="h")
 
 
-@row("ArgMax")
+INDICES_MAX = 1 << 15  # that fx16 without frac_bits holds
+
+
+@row("ArgMax", "ArgMin")
 def arg_max(low: Lowering, node: Node) -> Held:
-    raise NoKernel("its output is integers, and outputs are read as numbers of fixed point")
+    """The kernel gives the place of a group's largest element among the elements of all groups: less the place where
+    the group begins it is the index. So many groups at a time as fx16 counts the elements of."""
+    shape, x = low.shape(node.inputs[0]), low.of(node)
+    axis = node.get("axis", 0) % len(shape)
+    outer, extent, inner = moves.size(shape[:axis]), shape[axis], moves.size(shape[axis + 1 :])
+    if node.get("select_last_index", 0):
+        raise NoKernel("select_last_index is 1, and of equal elements argmax gives the first")
+    if extent > INDICES_MAX:
+        raise NoKernel(f"it has {extent} indices, and {INDICES_MAX} are the most")
+    x = negative(low, x) if node.op == "ArgMin" else x
+    x = moves.swapped(low.net, x, outer, extent, inner, 1) if inner > 1 else x
+    groups, most = outer * inner, INDICES_MAX // extent
+    x = moves.reshaped(low.net, x, (1, groups, extent, 1))
+    y = low.net.tensor((1, groups, 1, 1), "fx16", 0)
+    for begin in range(0, groups, most):
+        n = min(most, groups - begin)
+        places = low.kernel(
+            "argmax", low.net.tensor((1, n, 1, 1), "int32", 0), axis="c",
+            in_=low.net.slice(x, (0, begin, 0, 0), (1, begin + n, extent, 1)),
+        )  # fmt: skip
+        low.kernel("convert_tensor", low.net.slice(y, (0, begin, 0, 0), (1, begin + n, 1, 1)), in_=places)
+    if groups == 1:
+        return y
+    starts = np.arange(groups) % most * extent
+    first = low.net.constant(starts, y.shape, "fx16", 0)
+    return low.kernel("eltwise_sub", low.net.tensor(y.shape, "fx16", 0), in1=y, in2=first)
 
 
 # ---- normalizations ----

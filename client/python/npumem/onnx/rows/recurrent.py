@@ -1,4 +1,5 @@
-"""RNN, GRU and LSTM: a cell kernel for each direction and each sequence of the batch, as a kernel has one sequence."""
+"""RNN, GRU and LSTM: a cell kernel for each direction and each sequence of the batch, as a kernel has one sequence. A GRU
+that resets late has no cell: each of its steps is several operations."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Optional
 import numpy as np
 
 from .. import moves
+from ..floats.recurrent import gru
 from ..formats import best, bias_frac, weight_frac
 from ..lowering import Lowering, NoKernel, row
 from ..model import Array, Node
@@ -29,10 +31,6 @@ class Cell:
             raise NoKernel(f"its activations are {', '.join(given)}, and the kernel has the default ones")
         if node.get("clip") is not None:
             raise NoKernel("it clips its gates, and the kernel does not")
-        if node.op == "GRU" and node.get("linear_before_reset", 0):
-            raise NoKernel(
-                "linear_before_reset is 1, and gru_cell resets the state first", "export it with linear_before_reset=0"
-            )
         if node.op == "LSTM" and node.input(7) and low.parameter(node, 7, "peepholes").any():
             raise NoKernel("it has peepholes, and lstm_cell has none")
         self.batch_first = bool(node.get("layout", 0))
@@ -116,6 +114,8 @@ def recurrent(low: Lowering, node: Node) -> dict[str, Held]:
 def one(low: Lowering, cell: Cell, d: int, b: int, x: Held) -> tuple[Held, Optional[Held]]:
     """One sequence in one direction: the states in the order in which they are made, and an LSTM's last cell."""
     net, m, k = low.net, cell.n_hidden, x.shape[1]
+    if cell.kind == "GRU" and cell.node.get("linear_before_reset", 0):
+        return reset_late(low, cell, d, b, x), None
     w, r, bias = cell.gates(cell.w[d]), cell.gates(cell.r[d]), cell.bias(d)
     dtype = low.formats.policy.weights(cell.node)
     y = net.tensor((x.shape[0], m, 1, 1), DATA, UNIT)
@@ -150,6 +150,66 @@ def one(low: Lowering, cell: Cell, d: int, b: int, x: Held) -> tuple[Held, Optio
     last = net.tensor((1, m, 1, 1), DATA, before.frac)
     net.run("lstm_cell", **shared, cell_in=before, cell_out=last, act="tanh")
     return y, last
+
+
+class Late:
+    """The weights of a GRU with linear_before_reset, and the largest values that the samples give.
+
+    inputs, states  the products for the gates z, r, n: of all inputs, and of any state"""
+
+    def __init__(self, low: Lowering, cell: Cell, d: int) -> None:
+        m = cell.n_hidden
+        b = np.zeros(6 * m, np.float32) if cell.b is None else cell.b[d]
+        self.w, self.r = cell.w[d].T, cell.r[d].T
+        self.w_bias = b[: 3 * m] + np.concatenate([b[3 * m : 5 * m], np.zeros(m, np.float32)])
+        self.r_bias = np.concatenate([np.zeros(2 * m, np.float32), b[5 * m :]])
+        inputs, states = [], []
+        for i, x in enumerate(low.seen(cell.node.inputs[0])):
+            given = [low.seen(name)[i if len(low.seen(name)) > 1 else 0] if name else None for name in cell.node.inputs]
+            inputs.append(x.reshape(-1, x.shape[2]) @ self.w + self.w_bias)
+            known = [np.ones((1, m))] if len(given) > 5 and given[5] is not None else []  # a state is within -1 to 1
+            known.append(np.moveaxis(gru(cell.node, *given)[0], -1, 0).reshape(m, -1).T)
+            states.append(np.concatenate(known) @ self.r + self.r_bias)
+        self.inputs, self.states = np.concatenate(inputs), np.concatenate(states)
+
+
+def product(low: Lowering, cell: Cell, x: Held, w: Array, bias: Array, frac: int) -> Held:
+    """x [R,K,1,1] times w [K,M], plus bias."""
+    dtype = low.formats.policy.weights(cell.node)
+    w_frac = weight_frac(np.ascontiguousarray(w.T), bias, DATA, x.frac, dtype, "max")
+    y = low.net.tensor((x.shape[0], w.shape[1], 1, 1), DATA, frac)
+    weights = low.net.constant(w, (*w.shape, 1, 1), dtype, w_frac)
+    added = gate_bias(low, bias, (1, bias.size, 1, 1), dtype, w_frac + x.frac)
+    return low.kernel("matmul", y, left=x, right=weights, bias=added)
+
+
+def reset_late(low: Lowering, cell: Cell, d: int, b: int, x: Held) -> Held:
+    """A GRU with linear_before_reset, as PyTorch has it: gru_cell resets the state first, so each step is several
+    operations. z, r = sigmoid(inputs + states); n = tanh(input + r * state); h = n + z * (h - n)."""
+    net, m, length = low.net, cell.n_hidden, x.shape[0]
+    late = Late(low, cell, d)
+    inputs = product(low, cell, x, late.w, late.w_bias, low.range_frac(late.inputs, DATA))
+    states_frac = low.range_frac(late.states, DATA)
+    both = low.range_frac(np.array([np.abs(late.inputs).max() + np.abs(late.states).max()]), DATA)
+    y, h = net.tensor((length, m, 1, 1), DATA, UNIT), cell.state(5, d, b, UNIT)
+
+    def channels(v: Held, row: int, first: int, n: int) -> Held:
+        return net.slice(v, (row, first, 0, 0), (row + 1, first + n, 1, 1))
+
+    def made(kernel: str, n: int, frac: int, **given: Held) -> Held:
+        return low.kernel(kernel, net.tensor((1, n, 1, 1), DATA, frac), **given)
+
+    for at in range(length):
+        t = length - 1 - at if cell.backward(d) else at
+        states = product(low, cell, h, late.r, late.r_bias, states_frac)
+        sums = made("eltwise_add", 2 * m, both, in1=channels(inputs, t, 0, 2 * m), in2=channels(states, 0, 0, 2 * m))
+        gates = made("sigmoid", 2 * m, UNIT, in_=sums)
+        kept = made("eltwise_mul", m, states_frac, in1=channels(gates, 0, m, m), in2=channels(states, 0, 2 * m, m))
+        new = made("tanh", m, UNIT, in_=made("eltwise_add", m, both, in1=channels(inputs, t, 2 * m, m), in2=kept))
+        change = made("eltwise_sub", m, UNIT - 1, in1=h, in2=new)
+        part = made("eltwise_mul", m, UNIT - 1, in1=channels(gates, 0, 0, m), in2=change)
+        h = low.kernel("eltwise_add", net.slice(y, (at, 0, 0, 0), (at + 1, m, 1, 1)), in1=new, in2=part)
+    return y
 
 
 def gate_bias(low: Lowering, bias: Optional[Array], shape: tuple[int, ...], dtype: str, most: int) -> Optional[Held]:
