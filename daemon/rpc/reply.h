@@ -9,8 +9,26 @@
 
 #include <npumem/types.h>
 
-#include "daemon/rpc/calls/buffer.h"
+#include "daemon/device/memory/heap.h"
 #include "proto/npumem.pb-c.h"
+
+/* A growing stretch of bytes to append to. */
+enum { BUFFER_LEAST_BYTES = 8 << 10 };
+
+struct buffer {
+	const struct heap *heap;
+	uint8_t *bytes;
+	size_t used, room; /* used <= room */
+};
+
+/* Takes no memory yet. */
+void buffer_init(struct buffer *buffer, const struct heap *heap);
+void buffer_deinit(struct buffer *buffer);
+
+/* Makes room for `bytes` more; what is there may move. 0 or -ENOMEM (nothing changed). */
+int buffer_reserve(struct buffer *buffer, size_t bytes);
+
+/* ---- a reply ---- */
 
 struct reply {
 	struct buffer *out;

@@ -3,7 +3,7 @@
 #ifndef RPC_RPC_H
 #define RPC_RPC_H
 
-#include "daemon/rpc/calls/buffer.h"
+#include "daemon/rpc/reply.h"
 #include "daemon/rpc/core.h"
 
 /* `service` and `heap` outlive it. */

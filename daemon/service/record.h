@@ -9,11 +9,11 @@
 
 #include "daemon/device/memory/heap.h"
 #include "daemon/device/tensors/tensor.h"
-#include "daemon/service/scheduler.h"
 
+struct limits_user;
+struct scheduler_access;
 struct session;
 struct session_unnamed;
-struct limits_user;
 
 /* What another uid may do with a tensor. */
 enum record_access { RECORD_NONE, RECORD_READ, RECORD_WRITE };
@@ -26,6 +26,15 @@ struct record_grants {
 		uint32_t uid;
 		enum record_access access; /* never RECORD_NONE */
 	} to[RECORD_GRANTS_MAX];
+};
+
+/* The accesses to a root, for the scheduler: those that have started, and behind them the others in order of arrival.
+ */
+struct scheduler_queue {
+	struct scheduler_access *first, *last, *last_started;
+	uint64_t n_waiting : 21;    /* that are not ready */
+	uint64_t n_footprints : 21; /* accesses with `footprint` */
+	uint64_t n_looks : 21;	    /* accesses with `looks` */
 };
 
 struct record {

@@ -61,15 +61,6 @@ struct scheduler_entry {
 	struct scheduler_entry *next_exclusive, *prev_exclusive; /* of its user's */
 };
 
-/* The accesses to a root, in its record: those that have started, and behind them the others in order of arrival.
- */
-struct scheduler_queue {
-	struct scheduler_access *first, *last, *last_started;
-	uint64_t n_waiting : 21;    /* that are not ready */
-	uint64_t n_footprints : 21; /* accesses with `footprint` */
-	uint64_t n_looks : 21;	    /* accesses with `looks` */
-};
-
 struct scheduler {
 	uint64_t arrivals;
 	size_t n_started, n_long;      /* n_long: of them, with is_long */

@@ -10,7 +10,6 @@
 #ifndef RPC_CALL_H
 #define RPC_CALL_H
 
-#include "daemon/rpc/order/binding.h"
 #include "daemon/rpc/order/claim.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/rpc/reply.h"

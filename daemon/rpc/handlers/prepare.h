@@ -1,10 +1,10 @@
-/* From a message to a struct op, with its tensors (binding.h) and nothing checked beyond what the wire can get
+/* From a message to a struct op, with its tensors (order/claim.h) and nothing checked beyond what the wire can get
  * wrong. */
 #ifndef RPC_PREPARE_H
 #define RPC_PREPARE_H
 
 #include "daemon/device/operations/op.h"
-#include "daemon/rpc/order/binding.h"
+#include "daemon/rpc/order/claim.h"
 #include "proto/npumem.pb-c.h"
 
 /* An op and what it points to; the payload of a write stays in the message. */

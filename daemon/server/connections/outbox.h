@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/rpc/calls/buffer.h"
+#include "daemon/rpc/reply.h"
 
 enum { OUTBOX_SPARES = 8 };
 

@@ -20,21 +20,6 @@ enum {
 
 /* ---- what a cell holds ---- */
 
-/* STORE_TENSORS, in the cell of its slot, packed (tensor_cell.h); in a state of version 1 as it is here. */
-struct persist_tensor {
-	struct device_saved saved;
-	char name[NPUMEM_NAME_BYTES_MAX + 1];
-	uint64_t session; /* that made it */
-	uint64_t request; /* of that session, which is the id; 0: not known any more */
-	uint32_t index;	  /* among the tensors of the request */
-	uint32_t uid, n_grants, reserved;
-	struct {
-		uint32_t uid, access;
-	} grants[RECORD_GRANTS_MAX]; /* n_grants are kept */
-};
-_Static_assert(sizeof(struct persist_tensor) <= STORE_BYTES_FOUND_MAX, "it had room");
-#define PERSIST_TENSOR_BYTES_MIN offsetof(struct persist_tensor, grants)
-
 /* STORE_SESSIONS: of one that has a token. */
 struct persist_session {
 	uint64_t id;

@@ -1,8 +1,12 @@
-/* What the parts of a recovery share: recover_*.c. */
+/* What recover.c and recover_tensors.c share. */
 #ifndef SERVICE_RECOVERY_H
 #define SERVICE_RECOVERY_H
 
-#include "daemon/service/kept/recover.h"
+#include "daemon/service/session.h"
+#include "daemon/service/kept/tensor_cell.h"
+
+struct recover_host;
+struct recover_report;
 
 enum { RECOVERY_LINE_BYTES = 512 };
 
@@ -23,8 +27,6 @@ struct recovery {
 void recovery_say(const struct recovery *recovery, bool is_loss, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void recovery_drop(struct recovery *recovery, enum store_table table, uint32_t cell, uint64_t stamp);
-/* A damaged cell: nothing is known of it. Returns whether it was one. */
-bool recovery_drop_damaged(struct recovery *recovery, enum store_table table, uint32_t cell);
 /* Whether the state is a snapshot with which a record begins. */
 bool recovery_is_replay(const struct recovery *recovery);
 /* For qsort and bsearch of recovery->sessions. */
@@ -34,15 +36,10 @@ struct session *recovery_session(const struct recovery *recovery, uint64_t id);
 /* Reads the tensor that is kept in that slot. False: nothing there can be one. */
 bool recovery_tensor(const struct recovery *recovery, uint32_t slot, struct persist_tensor *kept);
 
-/* The parts, in this order; each returns 0, -ENOMEM, or what the store said. */
+/* In this order; each returns 0, -ENOMEM, or what the store said. */
 int recover_sessions(struct recovery *recovery);
 int recover_tensors(struct recovery *recovery);
-/* Data of what was being written is lost; of all, where the bytes may be older than the tables. */
-void recover_writes(struct recovery *recovery, const char *why_all);
-int recover_results(struct recovery *recovery);
 /* Tensors without an owner go, whose places the others needed to be restored at theirs. */
 void recover_end_orphans(struct recovery *recovery);
-/* Requests that ran when the process died are counted, and told. */
-void recover_runs(struct recovery *recovery, const struct store_report *found);
 
 #endif

@@ -6,7 +6,26 @@
 #ifndef SERVICE_TENSOR_CELL_H
 #define SERVICE_TENSOR_CELL_H
 
-#include "daemon/service/kept/persist.h"
+#include <stddef.h>
+
+#include "daemon/device/device.h"
+#include "daemon/service/record.h"
+#include "daemon/store/store.h"
+
+/* STORE_TENSORS, in the cell of its slot, packed; in a state of version 1 as it is here. */
+struct persist_tensor {
+	struct device_saved saved;
+	char name[NPUMEM_NAME_BYTES_MAX + 1];
+	uint64_t session; /* that made it */
+	uint64_t request; /* of that session, which is the id; 0: not known any more */
+	uint32_t index;	  /* among the tensors of the request */
+	uint32_t uid, n_grants, reserved;
+	struct {
+		uint32_t uid, access;
+	} grants[RECORD_GRANTS_MAX]; /* n_grants are kept */
+};
+_Static_assert(sizeof(struct persist_tensor) <= STORE_BYTES_FOUND_MAX, "it had room");
+#define PERSIST_TENSOR_BYTES_MIN offsetof(struct persist_tensor, grants)
 
 /* Writes a tensor; up to STORE_TENSOR_BYTES_MAX. Returns how many bytes. */
 size_t tensor_cell_pack(const struct persist_tensor *tensor, uint8_t to[STORE_TENSOR_BYTES_MAX]);

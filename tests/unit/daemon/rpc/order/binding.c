@@ -1,5 +1,5 @@
 /* What a request was found to may do when it came is looked at again when its turn comes. */
-#include "daemon/rpc/order/binding.h"
+#include "daemon/rpc/order/claim.h"
 
 #include "tests/unit/daemon/rpc/crowd.h"
 
