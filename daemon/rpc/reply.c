@@ -17,8 +17,8 @@ enum {
 
 /* ---- the bytes ---- */
 
-/* They grow by doubling up to a megabyte and by a megabyte from there on, so that one long reply does not take twice its
- * size. */
+/* They grow by doubling up to a megabyte and by a megabyte from there on, so that one long reply does not take
+ * twice its size. */
 enum { STEP_BYTES = 1 << 20 };
 
 void buffer_init(struct buffer *buffer, const struct heap *heap)

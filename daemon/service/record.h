@@ -28,7 +28,8 @@ struct record_grants {
 	} to[RECORD_GRANTS_MAX];
 };
 
-/* The accesses to a root, for the scheduler: those that have started, and behind them the others in order of arrival.
+/* The accesses to a root, for the scheduler: those that have started, and behind them the others in order of
+ * arrival.
  */
 struct scheduler_queue {
 	struct scheduler_access *first, *last, *last_started;

@@ -84,15 +84,15 @@ struct call {
 	uint64_t id;
 	const Npumem__V1__Request *request; /* read into `budget`; NULL: it could not be */
 	struct budget budget;
-	struct list *list; /* whose operations a submit runs; NULL: it has its own */
+	struct list *list;			/* whose operations a submit runs; NULL: it has its own */
 	const struct decode_borrowed *borrowed; /* payloads of the request, which lie in `message` */
 	uint8_t *message; /* its bytes, where somebody needs them; owned where `owns_message` */
 	size_t bytes;
 	bool owns_message;
-	size_t extra_bytes; /* host memory of `operate` and `kept_error` */
+	size_t extra_bytes;		    /* host memory of `operate` and `kept_error` */
 	void (*release)(struct call *call); /* at its end: gives back `operate`. NULL: there is none */
-	size_t charge;	  /* what it holds, in the limits' books; 0: it is not in them yet */
-	size_t run_bytes; /* host memory that its handler takes for it to run in */
+	size_t charge;			    /* what it holds, in the limits' books; 0: it is not in them yet */
+	size_t run_bytes;		    /* host memory that its handler takes for it to run in */
 
 	/* What resolving found. */
 	struct binding binding;
@@ -101,12 +101,12 @@ struct call {
 	uint64_t resolved_at;	 /* from service->changes on */
 	struct operate *operate; /* of one operation, from when it is resolved on; else NULL */
 	int64_t cost;
-	size_t reply_bytes;   /* that its reads will answer with */
-	struct repeat repeat; /* whether it does the same when it is done twice */
-	int (*handle)(struct call *call); /* in place of its row's handler, as it is sent again and was done: it is known
-					   * (handlers/known.h). NULL: it is not */
-	bool is_refused;   /* by call->error, which is answered in its turn */
-	bool is_committed; /* part of its effect is there: it can no longer be dropped */
+	size_t reply_bytes;		  /* that its reads will answer with */
+	struct repeat repeat;		  /* whether it does the same when it is done twice */
+	int (*handle)(struct call *call); /* in place of its row's handler, as it is sent again and was done: it is
+					   * known (handlers/known.h). NULL: it is not */
+	bool is_refused;		  /* by call->error, which is answered in its turn */
+	bool is_committed;		  /* part of its effect is there: it can no longer be dropped */
 	bool is_held, is_in_scheduler;
 	bool has_arrived, shuts; /* counted in the peer's n_arrived, and in its n_shut */
 
@@ -123,8 +123,8 @@ struct call {
 	/* While it runs. */
 	int status;
 	struct call_step step;
-	int (*withdraw)(struct call *call); /* it is cancelled: what of it waits for a thread need not. What a handler
-					     * returns. NULL: nothing of it does */
+	int (*withdraw)(struct call *call); /* it is cancelled: what of it waits for a thread need not. What a
+					     * handler returns. NULL: nothing of it does */
 	struct kernel_progress progress;
 	bool is_followed; /* in rpc->followed, which tells of its progress */
 	uint64_t look_ns; /* when that is told next */

@@ -10,8 +10,8 @@ static void flight(const struct call *call, bool begins)
 	metrics_flight(&session->service->metrics, &session->user->account, &session->usage, begins);
 }
 
-/* For its payloads, and for a record, which has the request itself and may begin while this one waits. False: payloads
- * are where they were, and there is no memory. */
+/* For its payloads, and for a record, which has the request itself and may begin while this one waits. False:
+ * payloads are where they were, and there is no memory. */
 static bool own_message(struct call *call)
 {
 	uint8_t *copy;

@@ -74,7 +74,7 @@ static int handle_single(struct call *call)
 #define OPERATION(name, Message)                                                                                  \
 	int resolve_##name(struct call *call, const Npumem__V1__##Message *request)                               \
 	{                                                                                                         \
-		int status = operate_new(call);                                                            \
+		int status = operate_new(call);                                                                   \
 		if (!status)                                                                                      \
 			status = prepare_##name(&call->binding, request, &call->operate->prepared, call->error);  \
 		return status ? status : call_claim_op(call, &call->operate->prepared.op);                        \
@@ -82,7 +82,7 @@ static int handle_single(struct call *call)
 	int handle_operations_##name(struct call *call, const Npumem__V1__##Message *request)                     \
 	{                                                                                                         \
 		(void)request;                                                                                    \
-		return handle_single(call);                                                                                 \
+		return handle_single(call);                                                                       \
 	}
 
 OPERATION(write, WriteRequest)

@@ -50,8 +50,8 @@ static int answer_tensor(struct call *call, const struct tensor *tensor)
 	return perform_later(call, page->cost, tensor_page_count, on_counted, page);
 }
 
-/* An allocation, in as many turns of the loop as it takes to find a place over others; and once more each time that it
- * is tried in line. */
+/* An allocation, in as many turns of the loop as it takes to find a place over others; and once more each time
+ * that it is tried in line. */
 struct call_allocating {
 	struct tensors_alloc alloc;
 	bool was_paused;
@@ -74,7 +74,8 @@ static struct call_allocating *allocating_new(struct call *call, size_t n)
 	return to;
 }
 
-static int read_allocation(struct call *call, struct call_allocating *to, size_t i, const Npumem__V1__Allocation *message)
+static int read_allocation(struct call *call, struct call_allocating *to, size_t i,
+			   const Npumem__V1__Allocation *message)
 {
 	struct device_request *request = &to->requests[i];
 	int status = wire_check_enum(&npumem__v1__reuse__descriptor, "reuse", (int)message->reuse, call->error);

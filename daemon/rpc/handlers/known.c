@@ -300,7 +300,8 @@ static int answer_done(struct call *call, const struct results_cell *const *done
 	return 0;
 }
 
-/* What its id has left may be another request's, with fewer places or without the first: each of its own counts. */
+/* What its id has left may be another request's, with fewer places or without the first: each of its own counts.
+ */
 static bool known_data(struct call *call, int *status)
 {
 	const struct results_cell *done[OPERATIONS_MAX];

@@ -1,5 +1,6 @@
-/* Lists of operations that a client keeps here, to run them by an id of its own. A list is its KeepRequest, decoded
- * once. It holds no tensor and no segment: what its handles name is found at each run, as for any submit. */
+/* Lists of operations that a client keeps here, to run them by an id of its own. A list is its KeepRequest,
+ * decoded once. It holds no tensor and no segment: what its handles name is found at each run, as for any submit.
+ */
 #ifndef RPC_LISTS_H
 #define RPC_LISTS_H
 

@@ -1,7 +1,7 @@
-/* The steps of a submit that has started: a step is one operation, a chain of them, or one parallel group with its two
- * queues at once. Each operation of a group has a reply of its own, as the two queues end in any order, and they are
- * put into the answer in the order of the list. Invariant: what ran is in the answer, and what is not in the answer
- * did not run. */
+/* The steps of a submit that has started: a step is one operation, a chain of them, or one parallel group with its
+ * two queues at once. Each operation of a group has a reply of its own, as the two queues end in any order, and
+ * they are put into the answer in the order of the list. Invariant: what ran is in the answer, and what is not in
+ * the answer did not run. */
 #include "daemon/rpc/handlers/submission.h"
 
 #include "daemon/rpc/calls/charge.h"
@@ -9,8 +9,8 @@
 #include "daemon/service/operations.h"
 
 enum {
-	DRY_COST = 50000,	/* at most, of op_costs, in op_cost's unit */
-	JOIN_BYTES = 256 << 10, /* of a group's replies; more are joined by a thread */
+	DRY_COST = 50000,		    /* at most, of op_costs, in op_cost's unit */
+	JOIN_BYTES = 256 << 10,		    /* of a group's replies; more are joined by a thread */
 	CHAIN_COST = 10 * CALL_INLINE_COST, /* beside which waking a thread counts for nothing */
 	CHAIN_DONE_BYTES = OPERATE_DONE_BYTES + OPERATE_DETAILS_BYTES,
 };
@@ -127,11 +127,11 @@ static void part_done(void *arg)
 
 /* ---- a chain ---- */
 
-/* A long operation, and those that come after it: a thread runs them one after the other, so that it and the loop are
- * woken once for all. What follows is checked before the first one has run. A check reads no bytes, but what the
- * tensors are and where they lie; while the call has its accesses, nobody changes that. An operation that is refused
- * here is left to its own step, which refuses it in its turn. An operation that was begun and did not run is given
- * up, and is not in the answer. */
+/* A long operation, and those that come after it: a thread runs them one after the other, so that it and the loop
+ * are woken once for all. What follows is checked before the first one has run. A check reads no bytes, but what
+ * the tensors are and where they lie; while the call has its accesses, nobody changes that. An operation that is
+ * refused here is left to its own step, which refuses it in its turn. An operation that was begun and did not run
+ * is given up, and is not in the answer. */
 
 static bool has_payload(const struct op *op)
 {
@@ -224,9 +224,9 @@ static void chain_done(void *arg)
 	go_on(submission);
 }
 
-/* The step's one operation, which costs so much and was begun, runs on a thread, and those that follow it in the list
- * behind it; they become parts of the step. False: it is too short or too long for that, or something else speaks
- * against it, and nothing was done. */
+/* The step's one operation, which costs so much and was begun, runs on a thread, and those that follow it in the
+ * list behind it; they become parts of the step. False: it is too short or too long for that, or something else
+ * speaks against it, and nothing was done. */
 static bool chain_start(struct submission *submission, int64_t cost)
 {
 	if (!may_chain(submission, cost))
@@ -462,8 +462,8 @@ static int queues_go_on(struct submission *submission)
 /* The step that has begun, if there is one. */
 static int step_go_on(struct submission *submission)
 {
-	bool is_broken = is_refused(submission) && !submission->queues[OP_DMA].next &&
-			 !submission->queues[OP_COMPUTE].next;
+	bool is_broken =
+		is_refused(submission) && !submission->queues[OP_DMA].next && !submission->queues[OP_COMPUTE].next;
 	int status = !submission->n || is_broken ? 0 : queues_go_on(submission);
 
 	return status || !submission->n ? status : step_end(submission);

@@ -41,7 +41,9 @@ struct submission {
 	struct part parts[];
 };
 
-enum { CHAIN_MAX = 16 }; /* operations that a thread runs one after the other, which have their places in host memory */
+enum {
+	CHAIN_MAX = 16
+}; /* operations that a thread runs one after the other, which have their places in host memory */
 
 /* Goes on until something runs elsewhere, others are to have a turn, or all is done. What a handler returns. */
 int submission_go_on(struct submission *submission);

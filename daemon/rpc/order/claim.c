@@ -1,5 +1,5 @@
-/* The lists behind claim.h. What a binding points to stays good, as a request that waits has an access to each of its
- * tensors. A root's record knows its place in the claim that is being made, by the claim's stamp.
+/* The lists behind claim.h. What a binding points to stays good, as a request that waits has an access to each of
+ * its tensors. A root's record knows its place in the claim that is being made, by the claim's stamp.
  */
 #include "daemon/rpc/order/claim.h"
 

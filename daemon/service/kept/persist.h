@@ -13,7 +13,7 @@ struct service;
 struct session;
 
 enum {
-	PERSIST_VERSION = 1, /* of what cells hold */
+	PERSIST_VERSION = 1,	/* of what cells hold */
 	PERSIST_RESERVE = 1024, /* changes of one commit that there is room for at all times */
 };
 #define PERSIST_NO_CELL UINT32_MAX /* + 1: no cell is asked for */

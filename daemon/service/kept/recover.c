@@ -213,7 +213,8 @@ static int recover_results(struct recovery *recovery)
 
 /* ---- requests that ran when the last process died: one of them may have been the reason ---- */
 
-static void say_run(const struct recovery *recovery, const struct store_found_run *run, const struct session *session)
+static void say_run(const struct recovery *recovery, const struct store_found_run *run,
+		    const struct session *session)
 {
 	const struct recover_host *host = recovery->host;
 	const char *name = host->method_name ? host->method_name(run->method) : "request";

@@ -1,6 +1,6 @@
 /* Sessions first, as tensors are theirs: those that have a token, and for a replay also those that only own a
- * tensor. Then tensors, in the order that the device asks for. Their cells are verified and not judged: where a tensor
- * lay, it lies again, or it is lost. */
+ * tensor. Then tensors, in the order that the device asks for. Their cells are verified and not judged: where a
+ * tensor lay, it lies again, or it is lost. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -287,11 +287,10 @@ void recorder_session_end(struct recorder *recorder, const struct session *sessi
 	if (recorder->owner == session) {
 		recorder_drop(recorder);
 	} else if (recorder->owner) {
-		recorder_add(recorder,
-			     &(struct recorder_entry){.session = session->id,
-						      .uid = session->uid,
-						      .pid = (uint32_t)session->pid,
-						      .answered_ns = now_ns ? now_ns() : 0});
+		recorder_add(recorder, &(struct recorder_entry){.session = session->id,
+								.uid = session->uid,
+								.pid = (uint32_t)session->pid,
+								.answered_ns = now_ns ? now_ns() : 0});
 	}
 }
 

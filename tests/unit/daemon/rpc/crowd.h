@@ -90,8 +90,8 @@ static inline void crowd_drained(void *ctx)
 	session_deinit(&peer->session);
 }
 
-static inline int crowd_submit(void *ctx, struct limits_user *user, void (*work)(void *arg), void (*done)(void *arg),
-			       void *arg)
+static inline int crowd_submit(void *ctx, struct limits_user *user, void (*work)(void *arg),
+			       void (*done)(void *arg), void *arg)
 {
 	struct crowd *crowd = ctx;
 
