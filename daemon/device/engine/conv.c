@@ -3,7 +3,6 @@
 #include "daemon/device/engine/conv.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "daemon/device/engine/conv_plan.h"
 #include "daemon/device/kernel_support/operands.h"
@@ -185,8 +184,9 @@ static void sum_parts(struct conv_worker *worker, const uint8_t *data, int64_t g
 		}
 }
 
-/* The sums of a block, narrow, in parts or wide as the result needs them. */
-static void sum(struct conv_worker *worker, int64_t number, int64_t group, int64_t block, unsigned rows)
+/* The sums of a block, narrow, in parts or wide as the result needs them. False where they are no longer wanted.
+ */
+static bool sum(struct conv_worker *worker, int64_t number, int64_t group, int64_t block, unsigned rows)
 {
 	const struct conv_plan *plan = worker->plan;
 	const struct ukernel *u = plan->ukernel;
@@ -198,11 +198,11 @@ static void sum(struct conv_worker *worker, int64_t number, int64_t group, int64
 		u->block(plan->offsets, plan->shape.n_steps, data,
 			 conv_weights_at(weights, &plan->shape, 0, group, block, 0), rows, strip->n_columns,
 			 worker->sums);
-		return;
+		return true;
 	}
 	if (plan->result.parts) {
 		sum_parts(worker, data, group, block, rows, strip->n_columns);
-		return;
+		return true;
 	}
 	bool first = true;
 	for (int64_t s = 0, start = 0; s < weights->head->n_segments; start = weights->ends[s++])
@@ -210,6 +210,9 @@ static void sum(struct conv_worker *worker, int64_t number, int64_t group, int64
 			const uint8_t *at = conv_weights_at(weights, &plan->shape, part, group, block, start);
 			const uint32_t *offsets = plan->offsets + start;
 			int64_t n_steps = weights->ends[s] - start;
+			/* There may be as many segments as a client says. */
+			if (!first && !conv_team_look(worker, n_steps * rows))
+				return false;
 			if (u->block64) {
 				u->block64(offsets, n_steps, data, at, rows, strip->n_columns, first,
 					   worker->wide);
@@ -219,20 +222,23 @@ static void sum(struct conv_worker *worker, int64_t number, int64_t group, int64
 			u->widen(worker->sums, rows, strip->n_columns, part + 1 < weights->head->n_parts ? 8 : 0,
 				 first, worker->wide);
 		}
+	return true;
 }
 
-/* Results of a strip for a block of output channels. */
-static void run_rows(struct conv_worker *worker, int64_t number, int64_t group, int64_t block)
+/* Results of a strip for a block of output channels. False where they are no longer wanted. */
+static bool run_rows(struct conv_worker *worker, int64_t number, int64_t group, int64_t block)
 {
 	const struct conv_plan *plan = worker->plan;
 	int64_t row = conv_weights_first(&plan->shape, block), o = group * plan->convolution->n_outputs + row;
 	unsigned rows = (unsigned)(conv_weights_first(&plan->shape, block + 1) - row);
-	sum(worker, number, group, block, rows);
+	if (!sum(worker, number, group, block, rows))
+		return false;
 	conv_store(worker, &plan->strips[number], o, rows, worker->sums);
+	return true;
 }
 
 /* The same where pixels are the rows. */
-static void run_pixels(struct conv_worker *worker, int64_t number, int64_t group, int64_t block)
+static bool run_pixels(struct conv_worker *worker, int64_t number, int64_t group, int64_t block)
 {
 	const struct conv_plan *plan = worker->plan;
 	const struct conv_strip *strip = &plan->strips[number];
@@ -245,9 +251,10 @@ static void run_pixels(struct conv_worker *worker, int64_t number, int64_t group
 			plan->ukernel->widen(sums, rows, strip->columns.n_columns, 0, true, worker->wide);
 		conv_store(worker, strip, group * plan->convolution->n_outputs + i, rows, sums);
 	}
+	return true;
 }
 
-/* A part: a tile. Returns how many outputs it has. */
+/* A part: a tile. */
 static int64_t run_tile(struct conv_worker *worker, int64_t part)
 {
 	const struct conv_plan *plan = worker->plan;
@@ -259,7 +266,8 @@ static int64_t run_tile(struct conv_worker *worker, int64_t part)
 	int64_t n = conv_weights_first(&plan->shape, end) - conv_weights_first(&plan->shape, first);
 	for (; number < end_strip; number++) {
 		for (int64_t block = first; block < end; block++)
-			(plan->pixels ? run_pixels : run_rows)(worker, number, group, block);
+			if (!(plan->pixels ? run_pixels : run_rows)(worker, number, group, block))
+				return -1;
 		elements += n * plan->strips[number].columns.n_real;
 	}
 	return elements;
@@ -280,7 +288,9 @@ static void cut_tiles(struct conv_plan *plan)
 	plan->group_tiles = (plan->n_strips + plan->tile_strips - 1) / plan->tile_strips * plan->strip_tiles;
 }
 
-static void find_strips(struct conv_plan *plan)
+/* Each false where the rest is no longer wanted. */
+
+static bool find_strips(struct conv_plan *plan)
 {
 	for (int64_t i = 0; i < plan->n_strips; i++) {
 		struct conv_strip *strip = &plan->strips[i];
@@ -288,7 +298,10 @@ static void find_strips(struct conv_plan *plan)
 			*strip = conv_pixels_strip(plan, i);
 		else
 			strip->first = flat_strip(&plan->flat, i * UKERNEL_COLUMNS, &strip->columns);
+		if (!conv_look(plan, UKERNEL_COLUMNS))
+			return false;
 	}
+	return true;
 }
 
 static bool run_batch(struct conv_plan *plan)
@@ -298,8 +311,11 @@ static bool run_batch(struct conv_plan *plan)
 	int64_t products = plan->shape.n_steps * plan->ukernel->n_terms * c->n_outputs * plan->flat.n_pixels;
 	if (!conv_pack(plan))
 		return false;
-	for (int64_t o = 0; o < c->groups * c->n_outputs; o++)
+	for (int64_t o = 0; o < c->groups * c->n_outputs; o++) {
 		plan->outs[o] = kernel_feature(out, plan->batch, o);
+		if (!conv_look(plan, 1))
+			return false;
+	}
 	return conv_team_run(plan, run_tile, c->groups * plan->group_tiles, products * c->groups);
 }
 
@@ -309,13 +325,13 @@ bool conv_run(const struct convolution *convolution, const struct phase *phase)
 	plan_init(&plan, convolution, phase);
 	lay_out(&plan);
 	conv_weights_init(&plan.weights, &plan.shape, (void *)convolution->pack);
-	conv_store_init(&plan);
-	conv_pack_offsets(&plan);
 	cut_tiles(&plan);
-	find_strips(&plan);
-	memset(plan.zeros, 0, (size_t)(plan.flat.length * convolution->weighted.data_bytes));
-	if (plan.shape.merged)
-		memset(plan.lines, 0, (size_t)lines_bytes(&plan));
+	int64_t zeros = plan.flat.length * convolution->weighted.data_bytes;
+	int64_t lines = plan.shape.merged ? lines_bytes(&plan) : 0;
+	if (!conv_store_init(&plan) || !conv_pack_offsets(&plan) || !find_strips(&plan) ||
+	    !kernel_clear(convolution->call, plan.zeros, zeros, &plan.pending) ||
+	    !kernel_clear(convolution->call, plan.lines, lines, &plan.pending))
+		return false;
 	for (; plan.batch < convolution->n; plan.batch++)
 		if (!run_batch(&plan))
 			return false;

@@ -1,7 +1,5 @@
 /* Features into steps. A step's terms are either the same tap of several channels, or, where there are few
  * channels, any: taps are lines at other distances, and no term is left empty but the last. */
-#include <string.h>
-
 #include "daemon/device/engine/conv_plan.h"
 #include "daemon/device/kernel_support/operands.h"
 
@@ -30,7 +28,7 @@ static uint32_t offset(const struct conv_plan *plan, int64_t i, int64_t way)
 }
 
 /* Of tap (y, x) of all channels: their planes follow each other. */
-static void tap_offsets(const struct conv_plan *plan, int64_t y, int64_t x)
+static bool tap_offsets(struct conv_plan *plan, int64_t y, int64_t x)
 {
 	const struct conv_weights_shape *shape = &plan->shape;
 	int64_t w = n_taps_w(plan), n_taps = w * plan->phase->h.window.kernel, channels = shape->n_steps / n_taps;
@@ -39,18 +37,27 @@ static void tap_offsets(const struct conv_plan *plan, int64_t y, int64_t x)
 		     flat_offset(&plan->flat, y, x) * UKERNEL_STEP_BYTES;
 	int64_t depth = shape->by_pixels ? 1 : plan->ukernel->depth;
 	uint32_t *to = plan->offsets + (shape->by_pixels ? y * channels * w + x : (y * w + x) * depth);
-	for (int64_t i = 0; i < channels; i += depth, to += shape->by_pixels ? w : n_taps * depth)
+	for (int64_t i = 0; i < channels; i += depth, to += shape->by_pixels ? w : n_taps * depth) {
 		for (int64_t j = 0; j < depth; j++)
 			to[j] = (uint32_t)at + offset(plan, i + j, way);
+		if (!conv_look(plan, depth))
+			return false;
+	}
+	return true;
 }
 
-void conv_pack_offsets(const struct conv_plan *plan)
+bool conv_pack_offsets(struct conv_plan *plan)
 {
-	for (int64_t k = 0; plan->shape.merged && k < plan->shape.n_steps; k++)
+	for (int64_t k = 0; plan->shape.merged && k < plan->shape.n_steps; k++) {
 		plan->offsets[k] = offset(plan, k, plan->packed_bytes);
+		if (!conv_look(plan, 1))
+			return false;
+	}
 	for (int64_t y = 0; !plan->shape.merged && y < plan->phase->h.window.kernel; y++)
 		for (int64_t x = 0; x < n_taps_w(plan); x++)
-			tap_offsets(plan, y, x);
+			if (!tap_offsets(plan, y, x))
+				return false;
+	return true;
 }
 
 static unsigned bytes(const struct conv_plan *plan)
@@ -134,8 +141,9 @@ static int64_t pack_channels(struct conv_worker *worker, int64_t part)
 	int64_t n_terms = plan->ukernel->n_terms, n_planes = flat_n_planes(flat);
 	int64_t first = step * n_terms, n = plan->convolution->n_inputs - first;
 	const void *features[UKERNEL_TERMS_MAX], *lines[UKERNEL_TERMS_MAX];
-	if (!worker->has_lines)
-		memset(worker->lines, 0, (size_t)(plan->n_lines * flat->length * bytes(plan)));
+	if (!worker->has_lines && !kernel_clear(plan->convolution->call, worker->lines,
+						plan->n_lines * flat->length * bytes(plan), &worker->pending))
+		return -1;
 	worker->has_lines = true;
 	for (int64_t j = 0; j < n_terms && j < n; j++) {
 		features[j] = feature(plan, group * plan->convolution->n_inputs + first + j);

@@ -47,6 +47,7 @@ struct conv_plan {
 	uint8_t *lines;	   /* of all workers; where steps are merged of all channels */
 	uint8_t *data;	   /* of all groups, one after the other */
 	int64_t batch;	   /* which is run */
+	int64_t pending;   /* work since the running thread looked, but what the workers have */
 };
 
 /* What a thread has by itself. */
@@ -78,10 +79,17 @@ bool conv_team_run(const struct conv_plan *plan, conv_part *part, int64_t n_part
 /* Inside a part, where it may be long: false where it is to stop. `elements`: what was moved since. */
 bool conv_team_look(struct conv_worker *worker, int64_t elements);
 
+/* The same outside parts. */
+static inline bool conv_look(struct conv_plan *plan, int64_t steps)
+{
+	return kernel_look(plan->convolution->call, steps, &plan->pending);
+}
+
 /* ---- conv_pack.c ---- */
 
-void conv_pack_offsets(const struct conv_plan *plan);
-/* The data of one n. False: no longer wanted. */
+/* Each false where it is no longer wanted. */
+bool conv_pack_offsets(struct conv_plan *plan);
+/* The data of one n. */
 bool conv_pack(const struct conv_plan *plan);
 
 /* ---- conv_pixels.c: blocks whose rows are pixels ---- */
@@ -97,8 +105,8 @@ void conv_pixels_sum(struct conv_worker *worker, const struct conv_strip *strip,
 
 /* ---- conv_store.c ---- */
 
-/* After the weights are packed. */
-void conv_store_init(struct conv_plan *plan);
+/* After the weights are packed. False: no longer wanted. */
+bool conv_store_init(struct conv_plan *plan);
 /* Turns sums into results, as the plan has it those of 32 bits at `sums`, which are used up, or in worker->others
  * or worker->wide. Row 0 is output channel `o`. */
 void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int64_t o, unsigned rows,

@@ -11,16 +11,22 @@ static int32_t bias_of(const struct weighted *weighted, int64_t o)
 	return weighted->bias ? weighted_element(weighted->bias, weighted->weight_bytes, o) : 0;
 }
 
-/* More than any accumulator where a bias is shifted too far. */
-static int64_t largest_bias(const struct convolution *c)
+/* More than any accumulator where a bias is shifted too far. False where it is no longer wanted. */
+static bool find_largest_bias(struct conv_plan *plan, int64_t *largest)
 {
-	int64_t largest = 0, shift = c->weighted.accumulator.bias_shift;
-	for (int64_t o = 0; o < c->groups * c->n_outputs; o++) {
+	const struct convolution *c = plan->convolution;
+	int64_t shift = c->weighted.accumulator.bias_shift;
+	*largest = 0;
+	for (int64_t o = 0; c->weighted.bias && o < c->groups * c->n_outputs; o++) {
 		int64_t bias = bias_of(&c->weighted, o);
 		bias = bias < 0 ? -bias : bias;
-		largest = bias > largest ? bias : largest;
+		*largest = bias > *largest ? bias : *largest;
+		if (!conv_look(plan, 1))
+			return false;
 	}
-	return largest == 0 ? 0 : shift > BIAS_SHIFT_MAX ? INT64_C(1) << 60 : largest << shift;
+	if (*largest > 0)
+		*largest = shift > BIAS_SHIFT_MAX ? INT64_C(1) << 60 : *largest << shift;
+	return true;
 }
 
 /* What packed data has too much. */
@@ -39,14 +45,16 @@ static bool has_parts(const struct conv_plan *plan, int64_t most)
 	       requantize_fits32((most >> UKERNEL_DROP) + 2, shift + 1);
 }
 
-void conv_store_init(struct conv_plan *plan)
+bool conv_store_init(struct conv_plan *plan)
 {
 	const struct convolution *c = plan->convolution;
 	const struct weighted *weighted = &c->weighted;
 	struct conv_result *result = &plan->result;
 	*result = (struct conv_result){.accumulator = weighted->accumulator,
 				       .requantize = weighted->accumulator.result};
-	int64_t shift = result->requantize.shift, bias = largest_bias(c);
+	int64_t shift = result->requantize.shift, bias;
+	if (!find_largest_bias(plan, &bias))
+		return false;
 	int64_t most = plan->weights.head->most * (weighted->data_bytes == 1 ? 128 : 32768) + bias;
 	result->has_bias = bias != 0;
 	result->accumulator.cannot_wrap = most < (INT64_C(1) << (weighted->accumulator.bits - 1));
@@ -65,10 +73,14 @@ void conv_store_init(struct conv_plan *plan)
 				 shift <= 60 && result->accumulator.cannot_wrap;
 	/* A micro-kernel stores its data's type. */
 	result->direct &= result->requantize.bytes == weighted->data_bytes;
-	for (int64_t o = 0; result->direct && o < c->groups * c->n_outputs; o++)
+	for (int64_t o = 0; result->direct && o < c->groups * c->n_outputs; o++) {
 		plan->totals[o] =
 			(bias ? bias_of(weighted, o) * (INT64_C(1) << weighted->accumulator.bias_shift) : 0) -
 			excess(plan, o);
+		if (!conv_look(plan, 1))
+			return false;
+	}
+	return true;
 }
 
 /* The real columns of a row, less what is too much, side by side. */

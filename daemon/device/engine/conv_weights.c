@@ -78,8 +78,11 @@ static uint8_t *row_step(const struct conv_weights_shape *s, const struct row *r
 	return row->block + ukernel_weight(s->ukernel, k, row->rows, row->row);
 }
 
+/* These are false where the rest is no longer wanted. */
+
 /* The taps of one input channel for one output channel. */
-static void put_taps(const struct conv_weights_shape *s, int64_t o, int64_t i, const struct row *row)
+static bool put_taps(const struct conv_weights_shape *s, int64_t o, int64_t i, const struct row *row,
+		     int64_t *pending)
 {
 	const struct convolution *c = s->convolution;
 	const struct phase_axis *h = &s->phase->h, *w = &s->phase->w;
@@ -97,7 +100,10 @@ static void put_taps(const struct conv_weights_shape *s, int64_t o, int64_t i, c
 				step[place.term] = (uint8_t)value;
 			else
 				((int16_t *)step)[place.term] = (int16_t)value;
+			if (!kernel_look(c->call, 1, pending))
+				return false;
 		}
+	return true;
 }
 
 static int64_t magnitude(int64_t x)
@@ -120,8 +126,8 @@ static int64_t add_terms(const struct conv_weights_shape *s, const uint8_t *step
 }
 
 /* What is known of output channel o of all. */
-static void sum_up(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o,
-		   const struct row *row)
+static bool sum_up(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o,
+		   const struct row *row, int64_t *pending)
 {
 	const struct convolution *c = s->convolution;
 	int64_t slot = o / c->n_outputs * s->n_slots + o % c->n_outputs, slots = c->groups * s->n_slots;
@@ -133,27 +139,29 @@ static void sum_up(struct conv_weights *weights, const struct conv_weights_shape
 		weights->sums[o] += sum;
 		if (s->by_pixels)
 			weights->taps[(k / row_steps * w + k % w) * slots + slot] += (int32_t)sum;
+		if (!kernel_look(c->call, s->ukernel->n_terms, pending))
+			return false;
 	}
 	weights->head->most = absolute > weights->head->most ? absolute : weights->head->most;
+	return true;
 }
 
 static bool put_row(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o,
 		    const struct row *row, int64_t *pending)
 {
 	const struct convolution *c = s->convolution;
-	for (int64_t i = 0; i < c->n_inputs; i++) {
-		put_taps(s, o, i, row);
-		if (!kernel_look(c->call, n_taps(s), pending))
+	for (int64_t i = 0; i < c->n_inputs; i++)
+		if (!put_taps(s, o, i, row, pending))
 			return false;
-	}
-	sum_up(weights, s, o, row);
-	return true;
+	return sum_up(weights, s, o, row, pending);
 }
 
 static bool put_all(struct conv_weights *weights, const struct conv_weights_shape *s)
 {
 	int64_t n = s->convolution->n_outputs, pending = 0;
-	memset(weights->taps, 0, (size_t)(weights->steps - (uint8_t *)weights->taps + weights->part_bytes));
+	int64_t taps_bytes = weights->steps - (uint8_t *)weights->taps;
+	if (!kernel_clear(s->convolution->call, weights->taps, taps_bytes + weights->part_bytes, &pending))
+		return false;
 	for (int64_t group = 0; group < s->convolution->groups; group++)
 		for (int64_t block = 0; block < s->n_blocks; block++) {
 			int64_t o = conv_weights_first(s, block), n_outputs = conv_weights_first(s, block + 1) - o;
@@ -188,19 +196,21 @@ static void add_step(const struct conv_weights *weights, const struct conv_weigh
 				weighted_element(step + p * weights->part_bytes, s->ukernel->weight_bytes, j));
 }
 
-/* The end of a segment from `start` on that no row of a block has to end earlier; `end` is what others have. */
-static int64_t block_end(const struct conv_weights *weights, const struct conv_weights_shape *s,
-			 const uint8_t *steps, int64_t rows, int64_t start, int64_t end)
+/* The end of a segment from `start` on that no row of a block has to end earlier; *end is what others have. */
+static bool block_end(const struct conv_weights *weights, const struct conv_weights_shape *s, const uint8_t *steps,
+		      int64_t rows, int64_t start, int64_t *pending, int64_t *end)
 {
 	for (int64_t row = 0; row < rows; row++) {
 		int64_t sums[2] = {0, 0};
-		for (int64_t k = start; k < end; k++) {
+		for (int64_t k = start; k < *end; k++) {
 			add_step(weights, s, steps + ukernel_weight(s->ukernel, k, rows, row), sums);
 			if (sums[0] > limit(s) || sums[1] > limit(s))
-				end = k / s->ukernel->depth * s->ukernel->depth;
+				*end = k / s->ukernel->depth * s->ukernel->depth;
+			if (!kernel_look(s->convolution->call, s->ukernel->n_terms, pending))
+				return false;
 		}
 	}
-	return end;
+	return true;
 }
 
 static bool segment_end(const struct conv_weights *weights, const struct conv_weights_shape *s, int64_t start,
@@ -212,10 +222,9 @@ static bool segment_end(const struct conv_weights *weights, const struct conv_we
 		return true;
 	for (int64_t group = 0; group < s->convolution->groups; group++)
 		for (int64_t block = 0; block < s->n_blocks; block++) {
-			int64_t rows = conv_weights_n_slots(s, block);
-			*end = block_end(weights, s, conv_weights_at(weights, s, 0, group, block, 0), rows, start,
-					 *end);
-			if (!kernel_look(s->convolution->call, (*end - start + 1) * rows, pending))
+			const uint8_t *steps = conv_weights_at(weights, s, 0, group, block, 0);
+			if (!kernel_look(s->convolution->call, 1, pending) ||
+			    !block_end(weights, s, steps, conv_weights_n_slots(s, block), start, pending, end))
 				return false;
 		}
 	return true;

@@ -108,10 +108,10 @@ int64_t flat_offset(const struct flat *flat, int64_t y, int64_t x)
 bool flat_spread(const struct flat *flat, struct flat_span span, const struct ukernel *ukernel, unsigned bytes,
 		 const void *feature, void *planes, bool (*look)(void *ctx, int64_t elements), void *ctx)
 {
-	enum { STRETCH = 16384 }; /* elements between two looks, unless a row has more */
+	enum { STRETCH = 16384 }; /* elements between two looks */
 	const struct window_axis *h = &flat->phase->h.window, *w = &flat->phase->w.window;
 	for (int64_t plane = 0; plane < flat_n_planes(flat); plane++) {
-		int64_t y, in_y, rows, x, in_x, columns, some;
+		int64_t y, in_y, rows, x, in_x, columns, some, wide;
 		uint8_t *to = (uint8_t *)planes + plane * flat->length * bytes;
 		find_inputs(h, &flat->h, plane / flat->w.n_residues, &y, &in_y, &rows);
 		find_inputs(w, &flat->w, plane % flat->w.n_residues, &x, &in_x, &columns);
@@ -122,11 +122,17 @@ bool flat_spread(const struct flat *flat, struct flat_span span, const struct uk
 			some = rows - row < most_rows ? rows - row : most_rows;
 			const uint8_t *from =
 				(const uint8_t *)feature + ((in_y + row * h->stride) * w->in + in_x) * bytes;
-			ukernel->spread(bytes, from, h->stride * w->in, w->stride,
-					to + ((y + row) * flat->pitch + x) * bytes, flat->pitch, some, columns);
-			if (!look(ctx, some * columns))
-				return false;
+			uint8_t *row_to = to + ((y + row) * flat->pitch + x) * bytes;
+			for (int64_t at = 0; at < columns; at += wide) {
+				wide = columns - at < STRETCH ? columns - at : STRETCH;
+				ukernel->spread(bytes, from + at * w->stride * bytes, h->stride * w->in, w->stride,
+						row_to + at * bytes, flat->pitch, some, wide);
+				if (!look(ctx, some * wide))
+					return false;
+			}
 		}
+		if (!look(ctx, 1))
+			return false;
 	}
 	return true;
 }

@@ -43,8 +43,8 @@ struct flat_span {
 };
 
 /* Writes the elements of a feature into all planes, `length` elements apart, the rest of which is zeros already:
- * of each plane all rows that have pixels of the span. `look` is asked between rows, with the elements written
- * since; false where that was. */
+ * of each plane all rows that have pixels of the span. `look` is asked between stretches of rows, with the
+ * elements written since; false where that was. */
 bool flat_spread(const struct flat *flat, struct flat_span span, const struct ukernel *ukernel, unsigned bytes,
 		 const void *feature, void *planes, bool (*look)(void *ctx, int64_t elements), void *ctx);
 

@@ -25,11 +25,11 @@ MULTIVERSION_PART void dot4_part(const int16_t *restrict left, const int16_t *re
 }
 
 MULTIVERSION_PART void wide(const struct dot4 *dot4, const int16_t *left, const int16_t *right, int64_t length,
-			    int64_t *totals)
+			    int64_t part, int64_t *totals)
 {
 	int32_t sums[DOT4_WIDTH];
-	for (int64_t k = 0; k < length; k += DOT4_PRODUCTS) {
-		int64_t n = length - k < DOT4_PRODUCTS ? length - k : DOT4_PRODUCTS;
+	for (int64_t k = 0; k < part; k += DOT4_PRODUCTS) {
+		int64_t n = part - k < DOT4_PRODUCTS ? part - k : DOT4_PRODUCTS;
 		dot4_part(left + k, right + k, length, n, sums);
 		for (int r = 0; r < DOT4_WIDTH; r++)
 			totals[r] += sums[r];
@@ -42,25 +42,25 @@ MULTIVERSION_PART void wide(const struct dot4 *dot4, const int16_t *left, const 
 }
 
 MULTIVERSION_PART void rows(const struct dot4 *dot4, const int16_t *left, int64_t n, const int16_t *right,
-			    int64_t length, void *sums)
+			    int64_t length, int64_t part, void *sums)
 {
 	int32_t *sums32 = sums;
 	int64_t *sums64 = sums;
 	for (int64_t i = 0; i < n; i++) {
 		if (dot4->sum_bytes == 4) {
 			int32_t four[DOT4_WIDTH];
-			dot4_part(left + i * length, right, length, length, four);
+			dot4_part(left + i * length, right, length, part, four);
 			for (int r = 0; r < DOT4_WIDTH; r++)
-				sums32[r * n + i] = four[r];
+				sums32[r * n + i] += four[r];
 		} else {
 			int64_t four[DOT4_WIDTH] = {0};
-			wide(dot4, left + i * length, right, length, four);
+			wide(dot4, left + i * length, right, length, part, four);
 			for (int r = 0; r < DOT4_WIDTH; r++)
-				sums64[r * n + i] = four[r];
+				sums64[r * n + i] += four[r];
 		}
 	}
 }
 MULTIVERSION(void, dot4_rows,
 	     (const struct dot4 *dot4, const int16_t *left, int64_t n, const int16_t *right, int64_t length,
-	      void *sums),
-	     rows, (dot4, left, n, right, length, sums))
+	      int64_t part, void *sums),
+	     rows, (dot4, left, n, right, length, part, sums))

@@ -35,8 +35,9 @@ static inline void dot4_put_right(const struct dot4 *dot4, int16_t *right, int64
 	}
 }
 
-/* sums[r * n + i] = left row i times right row r; n rows on the left, `length` elements in each row. */
+/* sums[r * n + i] += left row i times right row r, for the first `part` of `length` elements of each row; n rows
+ * on the left. */
 void dot4_rows(const struct dot4 *dot4, const int16_t *left, int64_t n, const int16_t *right, int64_t length,
-	       void *sums);
+	       int64_t part, void *sums);
 
 #endif

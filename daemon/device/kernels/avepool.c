@@ -85,14 +85,15 @@ static int64_t mean_of(struct single *s, int64_t sum)
 							to->rounding, to->low, to->high, &counts->saturated);
 }
 
-/* Outputs [x, end) of a row of windows, each of which counts `rows` rows of points; along a row those of `w`. */
+/* Outputs [x, end) from pool->x on of a row of windows, each of which counts `rows` rows of points; along a row
+ * those of `w`. */
 static void means_one_by_one(struct single *single, const struct pool *pool, const struct window_axis *w,
 			     int64_t rows, int64_t x, int64_t end)
 {
 	for (; x < end; x++) {
 		const struct row_source folded = pool_source(pool);
 		int64_t tap, past, sum = pool->folded ? row_get(&folded, x) : pool->values[x];
-		window_taps(w, pool->global ? 0 : x, &tap, &past);
+		window_taps(w, pool->global ? 0 : pool->x + x, &tap, &past);
 		if (single->mean.n != rows * (past - tap))
 			mean_init(&single->mean, rows * (past - tap));
 		container_put(pool->out, pool->bytes, x, mean_of(single, sum));

@@ -193,6 +193,9 @@ static size_t pack_bytes(const struct kernel_call *call)
 	return most_of(call, convolution_pack_bytes) * (size_t)(h * w);
 }
 
+/* What is planned for each phase, in element steps. */
+enum { PHASE = 8000 };
+
 /* One after the other; each phase's pack is behind that of the one before. */
 static bool pack(const struct kernel_call *call, void *to)
 {
@@ -200,10 +203,10 @@ static bool pack(const struct kernel_call *call, void *to)
 	struct kinds kinds;
 	uint8_t *at = to;
 	kinds_init(&kinds, &copy);
-	int64_t y = find_meeting(&kinds.window.h, 0), x = -1;
+	int64_t y = find_meeting(&kinds.window.h, 0), x = -1, pending = 0;
 	while (next_phase(&kinds.window, &y, &x)) {
 		struct phase phase = {axis_phase(&kinds.window.h, y), axis_phase(&kinds.window.w, x)};
-		if (!convolution_pack(&kinds.convolution, &phase, at))
+		if (!convolution_pack(&kinds.convolution, &phase, at) || !kernel_look(call, PHASE, &pending))
 			return false;
 		at += convolution_pack_bytes(&kinds.convolution, &phase);
 	}
@@ -246,7 +249,6 @@ static void run(struct kernel_call *call)
 
 static int64_t steps(const struct kernel_call *call)
 {
-	enum { PHASE = 8000 }; /* what is planned for each */
 	struct kernel_call copy = *call;
 	struct kinds kinds;
 	double most = 0;

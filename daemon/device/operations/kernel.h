@@ -228,6 +228,16 @@ static inline bool kernel_look(const struct kernel_call *call, int64_t steps, in
 	return kernel_wanted(call->progress);
 }
 
+/* Of `left` elements as many as one look may be for. */
+static inline int64_t kernel_stretch(const struct kernel_call *call, int64_t left)
+{
+	int64_t piece = kernel_piece(call);
+	return left < piece ? left : piece;
+}
+
+/* Zeroes memory, which may be as long as the largest operand, and looks as kernel_look. */
+bool kernel_clear(const struct kernel_call *call, void *to, int64_t bytes, int64_t *pending);
+
 /* Tells that of the work for the next `elements` outputs `done` of `total` is done; never less than was told of
  * them before. False where the rest is no longer wanted. */
 static inline bool kernel_part(const struct kernel_call *call, int64_t elements, int64_t done, int64_t total)

@@ -35,19 +35,22 @@ static size_t lay_out(struct depthwise_plane *p, const struct kernel_call *call,
 	assert(depthwise_plane_fits(window));
 	p->rows = h->before + h->in + h->after;
 	p->width = w->before + w->in + w->after;
-	p->block = kernel_piece(call) / p->width;
+	int64_t piece = kernel_piece(call);
 	if (h->kernel * w->kernel > TAPS_LOOK)
-		p->block = p->block * TAPS_LOOK / (h->kernel * w->kernel);
+		piece = piece * TAPS_LOOK / (h->kernel * w->kernel);
+	p->block = piece / p->width;
 	p->block = p->block < 1 ? 1 : p->block < h->out ? p->block : h->out;
+	p->columns = piece < 1 ? 1 : p->block == 1 && piece < w->out ? piece : w->out;
 	int64_t plane = aligned((p->rows * p->width + TAPS_ELEMENTS_PAST) * (int64_t)sizeof(*p->plane));
-	int64_t part = aligned((p->block * p->width + TAPS_SUMS_PAST) * (int64_t)sizeof(*p->part));
+	int64_t pitch = p->block > 1 ? p->width : p->columns;
+	int64_t part = aligned((p->block * pitch + TAPS_SUMS_PAST) * (int64_t)sizeof(*p->part));
 	uint8_t *scratch = call->scratch;
 	if (scratch) {
 		p->plane = (int16_t *)scratch;
 		p->part = (int32_t *)(scratch + plane);
 		p->sums = (int64_t *)(scratch + plane + part);
 	}
-	return (size_t)(plane + part + p->block * w->out * 8);
+	return (size_t)(plane + part + p->block * p->columns * 8);
 }
 
 size_t depthwise_plane_scratch_bytes(const struct kernel_call *call, const struct window *window)
@@ -87,19 +90,17 @@ static bool fill(struct depthwise_plane *p, const uint8_t *in)
 {
 	const struct window_axis *h = &p->window->h, *w = &p->window->w;
 	unsigned bytes = p->weighted->data_bytes;
-	int64_t pending = 0;
-	for (int64_t y = 0; y < p->rows && !p->feature; y++) {
-		memset(p->plane + y * p->width, 0, (size_t)p->width * sizeof(*p->plane));
-		if (!kernel_look(p->call, p->width, &pending))
-			return false;
-	}
-	if (!p->feature)
-		memset(p->plane + p->rows * p->width, 0, TAPS_ELEMENTS_PAST * sizeof(*p->plane));
+	int64_t pending = 0, plane = (p->rows * p->width + TAPS_ELEMENTS_PAST) * (int64_t)sizeof(*p->plane);
+	if (!p->feature && !kernel_clear(p->call, p->plane, plane, &pending))
+		return false;
 	for (int64_t y = 0; y < h->in; y++) {
 		int16_t *to = p->plane + (h->before + y) * p->width + w->before;
-		copy_row(in + y * w->in * bytes, bytes, w->in, to);
-		if (!kernel_look(p->call, p->width, &pending))
-			return false;
+		for (int64_t x = 0, n; x < w->in; x += n) {
+			n = kernel_stretch(p->call, w->in - x);
+			copy_row(in + (y * w->in + x) * bytes, bytes, n, to + x);
+			if (!kernel_look(p->call, n, &pending))
+				return false;
+		}
 	}
 	p->feature = in;
 	return true;
@@ -175,21 +176,27 @@ static void begin_channel(struct depthwise_plane *p, const uint8_t *weights, int
 	load_weights(p, weights);
 }
 
-/* Sums of rows [y, y + n) of outputs, one row behind the other in `part`. */
-static void sum_rows(const struct depthwise_plane *p, struct taps *taps, int64_t y, int64_t n)
+/* Outputs [x, x + columns) of rows [y, y + n); all of a row, where n is not 1. */
+struct outputs {
+	int64_t y, n, x, columns;
+};
+
+/* Their sums, one row behind the other in `part`. */
+static void sum_rows(const struct depthwise_plane *p, struct taps *taps, const struct outputs *at)
 {
 	const struct window_axis *h = &p->window->h, *w = &p->window->w;
+	int64_t wide = at->columns;
 	taps->stride = w->stride;
 	if (h->stride == 1 && w->stride == 1) {
-		taps->in = p->plane + y * p->width;
-		taps_row(p->call->isa, taps, (n - 1) * p->width + w->out, p->part);
-		for (int64_t r = 1; r < n && w->out < p->width; r++)
-			memmove(p->part + r * w->out, p->part + r * p->width, (size_t)w->out * sizeof(*p->part));
+		taps->in = p->plane + at->y * p->width + at->x;
+		taps_row(p->call->isa, taps, (at->n - 1) * p->width + wide, p->part);
+		for (int64_t r = 1; r < at->n && wide < p->width; r++)
+			memmove(p->part + r * wide, p->part + r * p->width, (size_t)wide * sizeof(*p->part));
 		return;
 	}
-	for (int64_t r = 0; r < n; r++) {
-		taps->in = p->plane + (y + r) * h->stride * p->width;
-		taps_row(p->call->isa, taps, w->out, p->part + r * w->out);
+	for (int64_t r = 0; r < at->n; r++) {
+		taps->in = p->plane + (at->y + r) * h->stride * p->width + at->x * w->stride;
+		taps_row(p->call->isa, taps, wide, p->part + r * wide);
 	}
 }
 
@@ -205,30 +212,30 @@ static void take_in(struct depthwise_plane *p, int64_t n, int64_t unit, bool add
 }
 
 /* As many taps at a time as 32 bits hold the sums of. */
-static void sum_wide(struct depthwise_plane *p, int64_t y, int64_t n)
+static void sum_wide(struct depthwise_plane *p, const struct outputs *at)
 {
 	enum { PAIRS = TAPS_SPLIT_MAX / 2 };
-	int64_t outputs = n * p->window->w.out;
+	int64_t outputs = at->n * at->columns;
 	for (int64_t pair = 0; pair < p->n_pairs; pair += PAIRS) {
 		int64_t count = p->n_pairs - pair < PAIRS ? p->n_pairs - pair : PAIRS;
 		struct taps low = {.n = count, .offsets = p->offsets + pair, .low = p->low + pair};
 		struct taps high = {.n = count, .offsets = p->offsets + pair, .low = p->high + pair};
-		sum_rows(p, &low, y, n);
+		sum_rows(p, &low, at);
 		take_in(p, outputs, 1, pair > 0);
 		if (!p->split)
 			continue;
-		sum_rows(p, &high, y, n);
+		sum_rows(p, &high, at);
 		take_in(p, outputs, 256, true);
 	}
 }
 
-/* Outputs of rows [y, y + n) of channel o. */
-static void make_rows(struct depthwise_plane *p, int64_t o, int64_t y, int64_t n, uint8_t *out)
+/* Those of channel o. */
+static void make_outputs(struct depthwise_plane *p, int64_t o, const struct outputs *at, uint8_t *out)
 {
-	int64_t outputs = n * p->window->w.out;
+	int64_t outputs = at->n * at->columns;
 	struct kernel_counts *counts = &p->call->counts;
 	if (p->sums_are == DEPTHWISE_WIDE && !p->narrow) {
-		sum_wide(p, y, n);
+		sum_wide(p, at);
 		weighted_finish_channel(p->weighted, p->sums, outputs, o, out, counts);
 		return;
 	}
@@ -238,7 +245,7 @@ static void make_rows(struct depthwise_plane *p, int64_t o, int64_t y, int64_t n
 		taps.low_bias = (int32_t)(p->bias & 0xff);
 		taps.high_bias = (int32_t)(p->bias >> 8);
 	}
-	sum_rows(p, &taps, y, n);
+	sum_rows(p, &taps, at);
 	if (p->sums_are == DEPTHWISE_WIDE) {
 		weighted_finish_channel(p->weighted, p->part, outputs, o, out, counts);
 		return;
@@ -248,6 +255,11 @@ static void make_rows(struct depthwise_plane *p, int64_t o, int64_t y, int64_t n
 	row_requantize(&p->finish, outputs, &counts->saturated);
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 bool depthwise_plane_run(struct depthwise_plane *plane, int64_t o, const uint8_t *in, const uint8_t *weights,
 			 uint8_t *out, int64_t *pending)
 {
@@ -255,11 +267,14 @@ bool depthwise_plane_run(struct depthwise_plane *plane, int64_t o, const uint8_t
 	if (plane->feature != in && !fill(plane, in))
 		return false;
 	begin_channel(plane, weights, o);
-	for (int64_t y = 0; y < height; y += plane->block) {
-		int64_t n = height - y < plane->block ? height - y : plane->block;
-		make_rows(plane, o, y, n, out + y * width * plane->weighted->accumulator.result.bytes);
-		if (!kernel_step_rarely(plane->call, n * width, pending))
-			return false;
-	}
+	for (int64_t y = 0; y < height; y += plane->block)
+		for (int64_t x = 0; x < width; x += plane->columns) {
+			struct outputs at = {y, least(height - y, plane->block), x,
+					     least(width - x, plane->columns)};
+			make_outputs(plane, o, &at,
+				     out + (y * width + x) * plane->weighted->accumulator.result.bytes);
+			if (!kernel_step_rarely(plane->call, at.n * at.columns, pending))
+				return false;
+		}
 	return true;
 }

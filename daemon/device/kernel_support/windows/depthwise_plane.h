@@ -22,7 +22,7 @@ struct depthwise_plane {
 	const struct window *window;
 	const struct weighted *weighted;
 	int64_t rows, width;	/* of the plane */
-	int64_t block;		/* rows of outputs that are made at once */
+	int64_t block, columns; /* outputs that are made at once: rows, and of a row, where block is 1 */
 	const uint8_t *feature; /* that the plane is a copy of; NULL: of none yet */
 	int64_t n_taps, n_pairs, offsets[DEPTHWISE_PLANE_TAPS_MAX];
 	bool narrow; /* sums without bias have 32 bits whatever the weights */

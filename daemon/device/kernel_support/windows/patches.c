@@ -76,12 +76,13 @@ static bool pack_row(const struct patches *p, int64_t o, int16_t *set, int64_t r
 	for (int64_t i = 0; i < c->n_inputs; i++) {
 		int64_t at = convolution_weight(c, p->phase, o, i);
 		for (int64_t y = 0; y < h->window.kernel; y++, at += h->tap_step * w->kernel)
-			for (int64_t x = 0; x < w->window.kernel; x++, k++)
+			for (int64_t x = 0; x < w->window.kernel; x++, k++) {
 				dot4_put_right(&p->dot4, set, p->length, r, k,
 					       (int16_t)weighted_element(c->weights, c->weighted.weight_bytes,
 									 at + x * w->tap_step));
-		if (!kernel_look(c->call, h->window.kernel * w->window.kernel, pending))
-			return false;
+				if (!kernel_look(c->call, 1, pending))
+					return false;
+			}
 	}
 	return true;
 }
@@ -93,8 +94,8 @@ static bool pack_weights(const struct patches *p, int64_t group)
 	int64_t set = dot4_right_rows(&p->dot4) * p->length, n = p->convolution->n_outputs, pending = 0;
 	for (int64_t o = 0; o < n; o++) {
 		int16_t *to = p->weights + o / DOT4_WIDTH * set;
-		if (o % DOT4_WIDTH == 0)
-			memset(to, 0, (size_t)set * sizeof(int16_t));
+		if (o % DOT4_WIDTH == 0 && !kernel_clear(p->convolution->call, to, set * 2, &pending))
+			return false;
 		if (!pack_row(p, group * n + o, to, o % DOT4_WIDTH, &pending))
 			return false;
 	}
@@ -122,7 +123,7 @@ static bool gather_column(const struct patches *p, int64_t batch, int64_t group,
 	from = from > first ? from : first;
 	past = past < end ? past : end;
 	if (from >= past)
-		return true;
+		return kernel_look(c->call, 1, pending);
 	window_taps(h, y, &tap, &end_tap);
 	for (int64_t i = 0; i < c->n_inputs; i++) {
 		const void *in =
@@ -134,8 +135,10 @@ static bool gather_column(const struct patches *p, int64_t batch, int64_t group,
 				spread8((const int8_t *)in + at, w->stride, row, p->length, past - from);
 			else
 				spread16((const int16_t *)in + at, w->stride, row, p->length, past - from);
+			if (!kernel_look(c->call, past - from, pending))
+				return false;
 		}
-		if (!kernel_look(c->call, (end_tap - tap) * (past - from), pending))
+		if (!kernel_look(c->call, 1, pending))
 			return false;
 	}
 	return true;
@@ -146,7 +149,8 @@ static bool gather(const struct patches *p, int64_t batch, int64_t group, int64_
 {
 	const struct window_axis *w = &p->phase->w.window;
 	int64_t pending = 0;
-	memset(p->window, 0, (size_t)(n * p->length) * sizeof(int16_t));
+	if (!kernel_clear(p->convolution->call, p->window, n * p->length * 2, &pending))
+		return false;
 	for (int64_t j = first; j < first + n;) {
 		int64_t y = j / w->out, x = j % w->out;
 		int64_t end = w->out - x < first + n - j ? w->out : x + first + n - j;
@@ -159,16 +163,34 @@ static bool gather(const struct patches *p, int64_t batch, int64_t group, int64_
 	return true;
 }
 
+/* The sums of a set of output channels, for n windows; as many products at a time as take about as long as a piece
+ * of other work. */
+static bool sum(const struct patches *p, const int16_t *set, int64_t n)
+{
+	enum {
+		WIDE = 4
+	}; /* products of a step that are made at once, at least, for each of DOT4_WIDTH channels */
+	const struct kernel_call *call = p->convolution->call;
+	int64_t some = kernel_piece(call) * WIDE / n / DOT4_LENGTH_STEP * DOT4_LENGTH_STEP, pending = 0;
+	some = some > 0 ? some : DOT4_LENGTH_STEP;
+	memset(p->sums, 0, (size_t)(n * DOT4_WIDTH * p->dot4.sum_bytes));
+	for (int64_t k = 0; k < p->length; k += some) {
+		int64_t part = p->length - k < some ? p->length - k : some;
+		dot4_rows(&p->dot4, p->window + k, n, set + k, p->length, part, p->sums);
+		if (!kernel_look(call, part * n / WIDE, &pending))
+			return false;
+	}
+	return true;
+}
+
 /* All output channels of a group, for the windows gathered. */
 static bool multiply(const struct patches *p, int64_t batch, int64_t group, int64_t first, int64_t n)
 {
 	const struct convolution *c = p->convolution;
 	for (int64_t o = 0; o < c->n_outputs; o++) {
 		int64_t lane = o % DOT4_WIDTH;
-		if (lane == 0)
-			dot4_rows(&p->dot4, p->window, n,
-				  p->weights + o / DOT4_WIDTH * dot4_right_rows(&p->dot4) * p->length, p->length,
-				  p->sums);
+		if (lane == 0 && !sum(p, p->weights + o / DOT4_WIDTH * dot4_right_rows(&p->dot4) * p->length, n))
+			return false;
 		if (!convolution_finish(c, p->phase, batch, group * c->n_outputs + o, first, n,
 					(uint8_t *)p->sums + lane * n * p->dot4.sum_bytes, p->staging))
 			return false;

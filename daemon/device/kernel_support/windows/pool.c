@@ -102,7 +102,7 @@ size_t pool_scratch_bytes(const struct kernel_call *call)
 	const struct window window = pool_window(call);
 	const struct window_axis *w = &window.w;
 	if (!is_ordinary(call, &window))
-		return (size_t)(w->in + w->out) * sizeof(int64_t);
+		return (size_t)(w->in + kernel_stretch(call, w->out)) * sizeof(int64_t);
 	size_t bytes = (size_t)(w->before + w->in + w->after + w->out + GLOBAL_BLOCK) * sizeof(int32_t);
 	if (is_turned(call, &window))
 		bytes += (size_t)(turned_bytes(call, POOL_IN) + turned_bytes(call, POOL_OUT));
@@ -181,9 +181,7 @@ static void turn(const struct pool *pool, uint8_t *to, const uint8_t *from, int6
 	blocks_paths(pool->call->isa)->transpose(to, from, &blocks);
 }
 
-/* Each folds a row of outputs; false where it is no longer wanted. */
-
-static bool fold_ordinary_row(struct pool *pool)
+static void fold_ordinary_row(struct pool *pool)
 {
 	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
 	int64_t tap, end;
@@ -202,7 +200,6 @@ static bool fold_ordinary_row(struct pool *pool)
 		fold_narrow_columns(pool->fold, isa, &rows, pool->width, w->in, inside);
 		fold_narrow_windows(pool->fold, isa, columns, pool->width, &window, w->out, pool->folded);
 	}
-	return true;
 }
 
 static int64_t of_two(enum fold fold, int64_t a, int64_t b)
@@ -210,12 +207,17 @@ static int64_t of_two(enum fold fold, int64_t a, int64_t b)
 	return fold == FOLD_SUM ? a + b : a > b ? a : b;
 }
 
-static bool fold_row(struct pool *pool)
+/* Each false where it is no longer wanted. */
+
+static bool fold_row_down(struct pool *pool)
 {
 	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
 	int64_t start = fold_start(pool->fold), tap, end;
-	for (int64_t x = 0; x < w->in; x++)
+	for (int64_t x = 0; x < w->in; x++) {
 		pool->columns[x] = start;
+		if (!kernel_look(pool->call, 1, &pool->looked))
+			return false;
+	}
 	window_taps(h, pool->y, &tap, &end);
 	for (; tap < end; tap++) {
 		const uint8_t *row = pool->in + window_at(h, pool->y, tap) * w->in * pool->bytes;
@@ -226,11 +228,18 @@ static bool fold_row(struct pool *pool)
 				return false;
 		}
 	}
-	for (int64_t x = 0; x < w->out; x++) {
+	return true;
+}
+
+static bool fold_row_across(struct pool *pool)
+{
+	const struct window_axis *w = &pool->window.w;
+	int64_t start = fold_start(pool->fold), tap, end;
+	for (int64_t x = 0; x < pool->n_values; x++) {
 		pool->values[x] = start;
-		window_taps(w, x, &tap, &end);
+		window_taps(w, pool->x + x, &tap, &end);
 		for (; tap < end; tap++) {
-			int64_t value = pool->columns[window_at(w, x, tap)];
+			int64_t value = pool->columns[window_at(w, pool->x + x, tap)];
 			pool->values[x] = of_two(pool->fold, pool->values[x], value);
 			if (!kernel_look(pool->call, 1, &pool->looked))
 				return false;
@@ -248,6 +257,20 @@ static bool next_row(struct pool *pool, const struct npumem_dims *out)
 		return true;
 	pool->c = 0;
 	return ++pool->n < out->n;
+}
+
+/* Where it is not ordinary a row may be as long as an NPU: it comes in stretches. */
+static bool next_stretch(struct pool *pool, const struct npumem_dims *out)
+{
+	int64_t wide = pool->window.w.out;
+	pool->x += pool->n_values;
+	if (pool->y < 0 || pool->x == wide) {
+		pool->x = 0;
+		if (!next_row(pool, out))
+			return false;
+	}
+	pool->n_values = pool->folded ? wide : kernel_stretch(pool->call, wide - pool->x);
+	return true;
 }
 
 static bool fold_features(struct pool *pool)
@@ -283,7 +306,7 @@ static void find_row(struct pool *pool, const struct kernel_operand *out)
 		turn(pool, pool->turned_in, pool->in, w->in, h->in);
 	if (pool->turned)
 		pool->in = pool->turned_in;
-	pool->out += pool->y * w->out * pool->bytes;
+	pool->out += (pool->y * w->out + pool->x) * pool->bytes;
 }
 
 /* What the rows of a feature were written to. */
@@ -304,11 +327,13 @@ bool pool_next(struct pool *pool)
 	pool->feature += pool->n_values;
 	if (pool->global && fold_features(pool))
 		return true;
-	pool->n_values = pool->window.w.out;
-	if (pool->global || !next_row(pool, &out->shape)) {
+	if (pool->global || !next_stretch(pool, &out->shape)) {
 		kernel_step(pool->call, pool->pending);
 		return false;
 	}
 	find_row(pool, out);
-	return pool->folded ? fold_ordinary_row(pool) : fold_row(pool);
+	if (!pool->folded)
+		return (pool->x > 0 || fold_row_down(pool)) && fold_row_across(pool);
+	fold_ordinary_row(pool);
+	return true;
 }

@@ -6,7 +6,8 @@
  * result, else in 32 bits. Any other in 64, tap by tap.
  *
  *	for (pool_begin(&pool, call, FOLD_SUM); pool_next(&pool);)
- *		… pool.n_values of pool.folded or (where that is NULL) pool.values, of row pool.y, to pool.out …
+ *		… pool.n_values of pool.folded or (where that is NULL) pool.values, of row pool.y from pool.x on,
+ *to pool.out …
  *
  * Where windows are whole features the outputs of many features are a row. */
 #ifndef DEVICE_POOL_H
@@ -35,13 +36,13 @@ struct pool {
 	const struct kernel_call *call;
 	struct window window;
 	enum fold fold;
-	unsigned bytes; /* of an element */
-	bool global;	/* windows are whole features, and out is dense */
-	bool turned;	/* H and W are exchanged, and rows have more than one element */
-	int64_t n, c, y;
+	unsigned bytes;	    /* of an element */
+	bool global;	    /* windows are whole features, and out is dense */
+	bool turned;	    /* H and W are exchanged, and rows have more than one element */
+	int64_t n, c, y, x; /* x: the output of a row that values begin with, which are all of it where `folded` */
 	int64_t feature, n_values;
 	const uint8_t *in; /* the feature */
-	uint8_t *out;	   /* the row */
+	uint8_t *out;	   /* output x of the row */
 	uint8_t *turned_in, *turned_out;
 	unsigned width; /* bytes of an element of `folded` */
 	void *folded;
@@ -57,7 +58,7 @@ static inline struct row_source pool_source(const struct pool *pool)
 }
 
 void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fold);
-/* Folds the next row of outputs. False where there are no more, or no more is wanted. */
+/* Folds the next row of outputs, or stretch of one. False where there are no more, or no more is wanted. */
 bool pool_next(struct pool *pool);
 
 #endif

@@ -1,6 +1,7 @@
 /* Dot products at the ends of their operands, over lengths around a part, on one and several left rows. */
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/device/fixed/dot4.h"
 #include "tests/support/oracle.h"
@@ -37,7 +38,10 @@ static void check_kind(unsigned kind, int64_t rows, int64_t length, unsigned lef
 			plain[r * length + k] = (int16_t)value(&state, kinds[kind].right, right_fill);
 			dot4_put_right(dot4, right, length, r, k, plain[r * length + k]);
 		}
-	dot4_rows(dot4, left, rows, right, length, sums);
+	int64_t first = length / 2 / DOT4_LENGTH_STEP * DOT4_LENGTH_STEP;
+	memset(sums, 0, sizeof(sums));
+	dot4_rows(dot4, left, rows, right, length, first, sums);
+	dot4_rows(dot4, left + first, rows, right + first, length, length - first, sums);
 	for (int64_t r = 0; r < DOT4_WIDTH; r++)
 		for (int64_t i = 0; i < rows; i++) {
 			int64_t want = 0, at = r * rows + i;
@@ -71,8 +75,8 @@ START_TEST(the_longest_narrow_sum)
 		dot4_put_right(&dot4, right, length, 0, k, INT8_MIN);
 		dot4_put_right(&dot4, right, length, 3, k, INT8_MAX);
 	}
-	int32_t sums[DOT4_WIDTH];
-	dot4_rows(&dot4, left, 1, right, length, sums);
+	int32_t sums[DOT4_WIDTH] = {0};
+	dot4_rows(&dot4, left, 1, right, length, length, sums);
 	ck_assert_int_eq(sums[0], length * 16384);
 	ck_assert_int_eq(sums[1], 0);
 	ck_assert_int_eq(sums[3], -length * 128 * 127);
