@@ -41,6 +41,11 @@ def importer_words(package):
     return re.findall(r'"(--[a-z-]+)"', read(package, "onnx", "__main__.py")) + sorted({*operators} - inner)
 
 
+def enumerators(include, macro):
+    file = "status.def" if macro == "status" else f"{macro}s.def"
+    return re.findall(rf"^{macro.upper()}\((\w+)", read(include, "npumem", file), re.MULTILINE)
+
+
 def main():
     pages, include, commands, options, symbols, python = sys.argv[1:]
     rows = lambda name, macro: re.findall(rf'^{macro}\((\w+)', read(include, "npumem", name), re.MULTILINE)
@@ -52,7 +57,9 @@ def main():
         "npumem-import.1": importer_words(os.path.dirname(python)),
         "npumem-kernels.7": rows("kernels.def", "KERNEL")
         + re.findall(r'^PARAM\(\w+, "(\w+)"', read(include, "npumem", "params.def"), re.MULTILINE),
-        "libnpumem.3": re.findall(r"^(npumem_\w+)@", read(symbols), re.MULTILINE),
+        "libnpumem.3": re.findall(r"^(npumem_\w+)@", read(symbols), re.MULTILINE)
+        + [f"NPUMEM_{name}" for macro in ("status", "dtype", "layout") for name in enumerators(include, macro)]
+        + [f"NPUMEM_MODE_{name}" for name in enumerators(include, "mode")],
         "npumem-python.3": re.findall(r'^    "([A-Za-z]\w+)",$', read(python), re.MULTILINE),
         "npumem.7": ["aligned", "compact", "matrix", "strided", "4n", "2n", "2ic", "footprint", "embARC MLI", "vendor"],
         "npumem-wire.7": re.findall(r"^STATUS\(([A-Z_]+)", read(include, "npumem", "status.def"), re.MULTILINE),
