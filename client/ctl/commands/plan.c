@@ -440,8 +440,13 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 	int code = geometry_parse(ctl, args, &geometry, &local);
 	if (!code && !alone && spec_parse(&own_args, &spec, &ctl->error))
 		code = CTL_USAGE;
-	if (!code && !local)
+	if (!code && !local) {
 		code = ctl_connect(ctl);
+		if (code && ctl->error.status == NPUMEM_UNAVAILABLE && !ctl->address)
+			ctl_refuse(ctl, &ctl->error,
+				   "%.400s; without a daemon: plan --chip NAME, or --npus X and --npu-bytes S",
+				   ctl->error.message);
+	}
 	if (code)
 		return code;
 	if (!local) {

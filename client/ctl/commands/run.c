@@ -27,9 +27,9 @@ static void run_text(const struct npumem_done *done, bool timed)
 		printf(", %.3f ms", (double)(done->end_ns - done->start_ns) / 1e6);
 	putchar('\n');
 	for (unsigned i = 0; i < done->n_destroyed; i++)
-		printf("destroyed %" PRId64 " bytes of %s, first at NPU %" PRId64 ", offsets %" PRId64
+		printf("destroyed %" PRId64 " byte%s of %s, first at NPU %" PRId64 ", offsets %" PRId64
 		       " to %" PRId64 "\n",
-		       done->destroyed[i]->total_bytes, done->destroyed[i]->name, done->destroyed[i]->npu,
+		       done->destroyed[i]->total_bytes, present_s((uint64_t)done->destroyed[i]->total_bytes), done->destroyed[i]->name, done->destroyed[i]->npu,
 		       done->destroyed[i]->offset, done->destroyed[i]->offset + done->destroyed[i]->bytes - 1);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ctl/core/present.h"
 #include "client/ctl/core/network/files.h"
 #include "client/ctl/core/table.h"
 #include "client/ctl/network/lifetimes.h"
@@ -50,11 +51,14 @@ static void print_remarks(const struct execute *execute, size_t i)
 	if (result->quantized)
 		printf("%s: %" PRId64 " numbers saturated when they were quantized\n", where, result->quantized);
 	if (result->wrapped)
-		printf("%s: %" PRId64 " accumulators wrapped\n", where, result->wrapped);
+		printf("%s: %" PRId64 " accumulator%s wrapped\n", where, result->wrapped,
+		       present_s((uint64_t)result->wrapped));
 	if (result->divided_by_zero)
-		printf("%s: %" PRId64 " divisions by zero\n", where, result->divided_by_zero);
+		printf("%s: %" PRId64 " division%s by zero\n", where, result->divided_by_zero,
+		       present_s((uint64_t)result->divided_by_zero));
 	if (result->destroyed)
-		printf("%s: %" PRId64 " bytes of other tensors destroyed\n", where, result->destroyed);
+		printf("%s: %" PRId64 " byte%s of other tensors destroyed\n", where, result->destroyed,
+		       present_s((uint64_t)result->destroyed));
 }
 
 static void print_row(struct table *table, const char *number, const char *text, uint64_t ns, int64_t saturated)
