@@ -3,6 +3,7 @@
 usage: man.py PAGES INCLUDE COMMANDS_DEF OPTIONS_C SYMBOLS PYTHON_INIT
 """
 
+import json
 import os
 import re
 import subprocess
@@ -41,6 +42,18 @@ def importer_words(package):
     return re.findall(r'"(--[a-z-]+)"', read(package, "onnx", "__main__.py")) + sorted({*operators} - inner)
 
 
+def questions_without_answers(readers, templates):
+    """Of tests/readers: what is not twenty questions with an answer and a section of its page; a page that has none."""
+    wrong = []
+    for page in sorted(name.removesuffix(".scd") for name in os.listdir(templates) if name.endswith(".scd")):
+        sections = re.findall(r"^#+ (.+)$", read(templates, page + ".scd"), re.MULTILINE)
+        path = os.path.join(readers, page + ".json")
+        rows = json.loads(read(path)) if os.path.exists(path) else []
+        if len(rows) != 20 or any(not row["question"] or not row["answer"] or row["section"] not in sections for row in rows):
+            wrong.append(page)
+    return wrong
+
+
 def enumerators(include, macro):
     file = "status.def" if macro == "status" else f"{macro}s.def"
     return re.findall(rf"^{macro.upper()}\((\w+)", read(include, "npumem", file), re.MULTILINE)
@@ -68,6 +81,11 @@ def main():
     lost = tests_not_there(rendered(pages, "npumem-threats.7"), os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
     if lost:
         print(f"npumem-threats.7: not there: {lost}")
+        code = 1
+    lost = questions_without_answers(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../readers"),
+                                     os.path.join(os.path.dirname(commands), "../man"))  # fmt: skip
+    if lost:
+        print(f"tests/readers: not twenty questions with answers and sections: {lost}")
         code = 1
     for page, words in wanted.items():
         text = rendered(pages, page)
