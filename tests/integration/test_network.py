@@ -211,7 +211,7 @@ class Optimize(Network):
         shutil.copy(os.path.join(EXAMPLES, "motion.json"), self.folder)
         self.ctl("plan", "motion.json", "--optimize", "/tmp/x.json", code=2, says="in the folder of the network")
         self.ctl("plan", "--shape", "1,1,1,1", "--dtype", "int8", "--optimize", "x.json", code=2, says="--optimize is for a network")
-        self.ctl("plan", "motion.json", "--optimize", "x.json", "--max-batch", "x", code=2, says="--max-batch tells a number only")
+        self.ctl("plan", "motion.json", "--optimize", "x.json", "--max-batch", "x", code=2, says="--max-batch prints a number only")
         self.assertFalse(os.path.exists(os.path.join(self.folder, "x.json")))
 
 

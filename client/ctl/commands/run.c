@@ -73,5 +73,5 @@ const struct command run_command = {
 		 "padding is top,bottom,left,right; relu is none, gen, 1 or 6; rounding is convergent, up or "
 		 "nearest.\n"
 		 "  npumemctl run conv2d --help     (or: npumemctl kernels conv2d)\n"
-		 "tells what a kernel takes, npumemctl kernels which there are.",
+		 "describes a kernel; npumemctl kernels lists all.",
 };

@@ -188,7 +188,7 @@ static int submit_run(struct ctl *ctl, const struct args *args)
 	struct network network;
 	struct rates rates;
 	if (cost && !dry)
-		return ctl_usage(ctl, "--cost is for --dry-run: a run tells the host's time, not cycles");
+		return ctl_usage(ctl, "--cost is for --dry-run: a run has the host's time, not cycles");
 	if (cost && rates_parse(cost, &rates, &ctl->error))
 		return CTL_USAGE;
 	if (network_load(args->words[0], &network, &ctl->error))
@@ -222,8 +222,8 @@ const struct command submit_command = {
 		"  {\"open\": T}                      a tensor of the device, by its name\n"
 		"  {\"parallel\": [{\"run\": …}, {\"write\": …}, …]}   at once, DMA beside kernels\n"
 		"Names are of this network; \"keep\": true of an alloc leaves the tensor on the device under\n"
-		"its name, all others go in the end. The other form is an object, as check and plan take it:\n"
+		"its name; all others are freed at the end. The other form is an object, as check and plan take it:\n"
 		"  {\"tensors\": {T: {\"shape\": …, \"dtype\": …, \"file\": F}, …}, \"operations\": […]}\n"
-		"whose tensors come before their first use and go after their last. Files are found beside\n"
-		"FILE. The README tells more.",
+		"whose tensors are allocated before their first use and freed after their last. Files are\n"
+		"found beside FILE. See npumemctl(1), NETWORKS.",
 };

@@ -20,9 +20,9 @@
 #include "client/ctl/devices/devices.h"
 
 static const struct option top_options[] = {
-	{"--interval", "SECONDS", "between two looks (1)", false},
-	{"--batch", NULL, "prints each look as lines, without a terminal; with --json as an object a line", false},
-	{"-n", "LOOKS", "then ends (until it is interrupted)", false},
+	{"--interval", "SECONDS", "between two updates (1)", false},
+	{"--batch", NULL, "prints each update as lines, without a terminal; with --json as one object a line", false},
+	{"-n", "N", "ends after N updates; without it, when interrupted", false},
 	{NULL, NULL, NULL, false},
 };
 
@@ -283,7 +283,7 @@ static int top_run(struct ctl *ctl, const struct args *args)
 	if (given && (!numbers_real(given, &interval) || !(interval >= 0.1 && interval <= 3600)))
 		return ctl_usage(ctl, "--interval \"%.40s\" is no number of seconds from 0.1 to 3600", given);
 	if (n && (!numbers_integer(n, &looks) || looks < 1))
-		return ctl_usage(ctl, "-n \"%.40s\" is no number of looks", n);
+		return ctl_usage(ctl, "-n \"%.40s\" is no number of updates", n);
 	if (!batch && (!isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &terminal)))
 		return ctl_fail(ctl, "top needs a terminal; top --batch does not");
 	struct looking looking = {.ctl = ctl, .batch = batch};
