@@ -22,18 +22,30 @@ static const struct row {
 #undef COMMAND
 };
 
+/* Help as commands.def has it; a group's title has no summary. */
+static const struct {
+	const char *name, *summary;
+} help_rows[] = {
+#define GROUP(title) {title, NULL},
+#define COMMAND(name, synopsis, summary) {#name, summary},
+#include "client/ctl/commands.def"
+#undef COMMAND
+};
+
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]), HELP_INDENT = 24 };
 
 static const struct option global_options[] = {
-	{"--socket", "PATH", "the daemon's socket, instead of $NPUMEM_SOCKET and the usual places", false},
+	{"--socket", "PATH", "the daemon's socket, instead of $NPUMEM_SOCKET and the default paths", false},
 	{"--spawn", "OPTIONS", "starts a private daemon with these options of npumemd: --spawn='--npus 4'", true},
-	{"--reconnect", "SECONDS", "tries that long to reach a daemon", false},
-	{"--all-devices", NULL, "asks all devices of a list at once: ls, stat and top", false},
+	{"--reconnect", "SECONDS", "retries for this time to reach a daemon", false},
+	{"--all-devices", NULL, "ls, stat and top: asks all devices of a list at once", false},
 	{"--devices", "FILE",
-	 "that list, instead of $NPUMEM_DEVICES: a line each, name and address; slurm: those of its jobs", false},
+	 "the list, instead of $NPUMEM_DEVICES; a line has a name and an address; slurm: lists the devices of "
+	 "Slurm's jobs",
+	 false},
 	{"--json", NULL, "prints one JSON object", false},
-	{"--quiet", NULL, "prints no text but complaints; what --json or a - asks for is printed", false},
-	{"--help", NULL, "help, also of a command: npumemctl plan --help", false},
+	{"--quiet", NULL, "prints errors only, and what --json or a file name - asks for", false},
+	{"--help", NULL, "this help, or that of a command: npumemctl plan --help", false},
 	{"--version", NULL, "the version", false},
 	{NULL, NULL, NULL, false},
 };
@@ -84,17 +96,28 @@ static void help_options(const char *title, const struct option *options)
 	}
 }
 
+static void help_commands(void)
+{
+	for (unsigned i = 0; i < sizeof(help_rows) / sizeof(help_rows[0]); i++) {
+		if (!help_rows[i].summary)
+			printf("\n%s:\n", help_rows[i].name);
+		else
+			describe_wrap(stdout, help_rows[i].summary,
+				      (unsigned)printf("  %-8s  ", help_rows[i].name), 12,
+				      terminal_columns(STDOUT_FILENO));
+	}
+}
+
 static int help(const struct row *row)
 {
 	if (!row) {
-		printf("npumemctl [OPTIONS] COMMAND ...: tensors in the local memory of an NPU "
-		       "array\n\ncommands:\n");
-		for (unsigned i = 0; i < N_ROWS; i++)
-			describe_wrap(stdout, rows[i].summary, (unsigned)printf("  %-8s  ", rows[i].name), 12,
-				      terminal_columns(STDOUT_FILENO));
+		printf("npumemctl [OPTIONS] COMMAND ...: tensors in the local memory of an NPU array\n"
+		       "npumemctl [OPTIONS]: reads commands, at a terminal from a prompt (exit ends it), else from "
+		       "stdin\n");
+		help_commands();
 		help_options("options:", global_options);
-		printf("\nA command exits with 0, with 1 where it was refused or failed, with 2 where it is used "
-		       "wrong, a sweep\n(conform, check, replay) with 3 where it had no daemon, or lost it.\n");
+		printf("\nExit status: 0; 1 if the command was refused or failed; 2 if the command line is wrong; of "
+		       "conform,\ncheck and replay 3 if there was no daemon, or the connection was lost.\n");
 		return CTL_OK;
 	}
 	printf("npumemctl %s%s%s: %s\n", row->name, *row->synopsis ? " " : "", row->synopsis, row->summary);

@@ -19,15 +19,24 @@ static void disconnect(struct ctl *ctl)
 	npumem_close(npumem);
 }
 
-/* One line. Counts it where it is a command. *over: it asks for the end. */
-static int run_line(const struct ctl *shared, struct ctl *ctl, char *line, unsigned *n_commands, bool *over)
+static void clear_screen(void)
+{
+	/* The cursor to the first column of the first line; the screen; what scrolled off it. */
+	fputs("\033[H\033[2J\033[3J", stdout);
+	fflush(stdout);
+}
+
+/* The first command of a line. *rest: the text after its ;, or NULL. Counts it unless it is empty. *over: it asks for
+ * the end. */
+static int run_next(const struct ctl *shared, struct ctl *ctl, char *line, char **rest, unsigned *n_commands,
+		       bool *over)
 {
 	static char *words[MAIN_WORDS_MAX + 1] = {(char *)"npumemctl"};
 	unsigned n;
 	ctl->json = shared->json;
 	ctl->quiet = ctl->printed = false;
 	npumem_error_clear(&ctl->error);
-	if (words_split(line, words + 1, MAIN_WORDS_MAX - 1, &n, &ctl->error)) {
+	if (words_split(line, words + 1, MAIN_WORDS_MAX - 1, &n, rest, &ctl->error)) {
 		ctl_complain(ctl, "");
 		*n_commands += 1;
 		return CTL_USAGE;
@@ -35,7 +44,11 @@ static int run_line(const struct ctl *shared, struct ctl *ctl, char *line, unsig
 	words[n + 1] = NULL;
 	*n_commands += n > 0;
 	*over = n == 1 && (!strcmp(words[1], "exit") || !strcmp(words[1], "quit"));
-	return n && !*over ? command_line(ctl, (int)n + 1, words) : CTL_OK;
+	if (n == 1 && !strcmp(words[1], "clear") && prompt_is_terminal())
+		clear_screen();
+	else if (n && !*over)
+		return command_line(ctl, (int)n + 1, words);
+	return CTL_OK;
 }
 
 /* Typed lines go on after a failure; a batch ends with it. */
@@ -50,12 +63,14 @@ static int run_lines(struct ctl *ctl)
 		prompt_begin(ctl);
 	while (!over && (typed || !code) && (line = prompt_line())) {
 		number++;
-		if (typed)
-			prompt_arm();
-		code = run_line(&shared, ctl, line, &n_commands, &over);
+		for (char *at = line; at && !over && (typed || !code);) {
+			if (typed)
+				prompt_arm();
+			code = run_next(&shared, ctl, at, &at, &n_commands, &over);
+			if (!ctl->spawned || ctl->error.status == NPUMEM_UNAVAILABLE)
+				disconnect(ctl);
+		}
 		free(line);
-		if (!ctl->spawned || ctl->error.status == NPUMEM_UNAVAILABLE)
-			disconnect(ctl);
 	}
 	if (typed)
 		prompt_end();

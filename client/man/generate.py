@@ -163,6 +163,21 @@ def statuses(arguments):
     return "\n".join(parts)
 
 
+def enumerators(arguments, block):
+    """An enum whose enumerators are the rows of a .def file, with these spelled out."""
+
+    def lines(match):
+        macro, names, prefix, first, number, file = match.groups()
+        names = names.split(", ")
+        made = []
+        for row in rows(arguments, file, macro):
+            meaning = f" /* {row[names.index('meaning')]} */" if "meaning" in names else ""
+            made.append(f"\t{prefix}{row[names.index(first)]} = {row[names.index(number)]},{meaning}")
+        return "\n".join(made)
+
+    return re.sub(r"(?m)^#define (\w+)\((.*)\) (\w+?)##(\w+) = (\w+),\n#include <npumem/(\w+\.def)>\n#undef \1$", lines, block)
+
+
 def functions(arguments, header):
     with open(os.path.join(arguments.include, header), encoding="utf-8") as file:
         text = file.read()
@@ -175,7 +190,7 @@ def functions(arguments, header):
             section = title[1]
             parts.append(f"*{escape(section)}*\n")
         elif block and not block.startswith("#") and "extern \"C\"" not in block and block.strip() not in ("}", "{"):
-            parts.append(literal(block.replace("\t", "        ")))
+            parts.append(literal(enumerators(arguments, block).replace("\t", "        ")))
     return "\n".join(parts)
 
 

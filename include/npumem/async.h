@@ -1,14 +1,14 @@
-/* The form that does not wait: each call of npumem/client.h, with a callback for its answer.
+/* The calls of npumem/client.h in a form that does not wait, with a callback for the answer.
  *
- * npumem_X_async sends, or queues where the socket is full, and returns 0; or a status, and the callback will not
- * be called. The callback comes once, from npumem_process, npumem_flush or a call that waits, never from within
- * npumem_X_async. It may be NULL. In it one may send more, cancel, let go and close, but not wait or process.
+ * npumem_X_async sends the request, or queues it if the socket is full, and returns 0. If it returns a status,
+ * the callback is not called. The callback (which may be NULL) is called once: from npumem_process, npumem_flush
+ * or a call that waits, never from within npumem_X_async. A callback may send, cancel and let go of requests and
+ * close the connection; it may not wait or process.
  *
- * `*request`, set where it returns 0 (the pointer may be NULL), can be cancelled or let go until its callback has
- * returned or it was let go.
- * All arguments may go when npumem_X_async returns, but for the data that are written or read: they stay until
- * then, as they were, for they are sent again where the daemon was restarted. Of a write that is let go what may
- * still be sent is copied. */
+ * If npumem_X_async returns 0, *request (the pointer may be NULL) is set. It can be cancelled or let go until
+ * its callback has returned. The arguments are needed only until npumem_X_async returns. Exception: the data of
+ * a write or read must stay unchanged until the callback, because they are sent again if the daemon restarts.
+ * npumem_let_go copies the data of a write that may still be sent. */
 #ifndef NPUMEM_ASYNC_H
 #define NPUMEM_ASYNC_H
 
@@ -19,14 +19,14 @@
 extern "C" {
 #endif
 
-struct npumem_request; /* one under way */
+struct npumem_request; /* sent and not answered */
 
-/* One answer. It and all in it belong to the library, and are gone when the callback returns, but for a result
- * that npumem_keep is called with. */
+/* One answer. It belongs to the library and is valid until the callback returns. A result that npumem_keep is
+ * called with stays valid. */
 struct npumem_answer {
-	int status; /* 0 or what `error` explains */
+	int status; /* 0, or a status that `error` explains */
 	const struct npumem_error *error;
-	union { /* NULL on a refusal (but submitted), and where a call has no result */
+	union { /* NULL on a refusal (except submitted), and if the call has no result */
 		const void *result;
 		const struct npumem_info *info;
 		const struct npumem_stat *stat;
@@ -49,29 +49,28 @@ typedef void npumem_callback(void *context, const struct npumem_answer *answer);
 
 /* ---- in any event loop ---- */
 
-/* Wait until this fd is readable (or writable, where npumem_wants_write), for at most npumem_timeout milliseconds
- * (-1: for ever), then call npumem_process: it reads and writes what it can without blocking, and calls the
- * callbacks whose answers arrived or whose time is over. What was sent is written by it, too, at the latest. 0;
- * NPUMEM_UNAVAILABLE; NPUMEM_CANCELLED: a callback has closed the connection, which is gone.
- * The fd stays the same as long as the connection, also where the daemon is restarted: it is the socket where that
- * cannot be, and else an epoll fd that stands for it, so use it for nothing but waiting. While there is no daemon
- * it is readable when it is time to look for one. */
+/* Wait until this fd is readable (or writable, if npumem_wants_write), for at most npumem_timeout milliseconds
+ * (-1: forever), then call npumem_process. It reads and writes without blocking, and calls the callbacks of
+ * requests that are answered or timed out. Requests that were sent are written at the latest there. 0;
+ * NPUMEM_UNAVAILABLE; NPUMEM_CANCELLED: a callback has closed the connection. The fd is the same for the whole
+ * life of the connection, also after a restart of the daemon. It may be an epoll fd in place of the socket, so
+ * use it only to wait. While no daemon is there, it becomes readable when the next attempt to reconnect is due. */
 int npumem_fd(const struct npumem *npumem);
 bool npumem_wants_write(const struct npumem *npumem);
 int npumem_timeout(const struct npumem *npumem);
 int npumem_process(struct npumem *npumem, struct npumem_error *error);
 
-/* Requests sent, not answered and not let go. */
+/* The number of requests that were sent, and neither answered nor let go. */
 unsigned npumem_in_flight(const struct npumem *npumem);
 /* Blocks until all of them are answered. */
 int npumem_flush(struct npumem *npumem, struct npumem_error *error);
 
-/* Takes a request back: what waits is dropped, a running kernel is stopped before it has written anything, and the
- * callback is told NPUMEM_CANCELLED. What can no longer be stopped is answered as ever. */
+/* Cancels a request: a waiting request is dropped, a kernel is stopped if it has not written anything, and the
+ * callback gets NPUMEM_CANCELLED. A request that can no longer be stopped gets its usual answer. */
 void npumem_cancel(struct npumem_request *request);
-/* The callback will not be called; the data are not looked at any more. What it does it does. */
+/* The callback is not called, and the data are not used after this returns. The request is not cancelled. */
 void npumem_let_go(struct npumem_request *request);
-/* Its number in npumem_event.request; of its latest part where it has several. */
+/* Its number in npumem_event.request. If it was sent in several parts, the number of the latest one. */
 uint64_t npumem_request_id(const struct npumem_request *request);
 
 /* ---- the calls ---- */
@@ -122,14 +121,14 @@ int npumem_fill_float_async(struct npumem *npumem, uint64_t handle, double value
 int npumem_copy_async(struct npumem *npumem, uint64_t destination, uint64_t source, NPUMEM_ASYNC);
 int npumem_run_async(struct npumem *npumem, const char *kernel, const struct npumem_operand *operands,
 		     unsigned n_operands, const struct npumem_param *params, unsigned n_params, NPUMEM_ASYNC);
-/* What the operations read goes to where they say, until it is answered. */
+/* Reads deliver into the `data` of their operations, which must stay until the answer. */
 int npumem_submit_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 			NPUMEM_ASYNC);
 int npumem_dry_run_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 			 NPUMEM_ASYNC);
 int npumem_keep_list_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 			   NPUMEM_ASYNC);
-/* What the list reads goes to where it says, until it is answered. `kept` is needed no longer than this takes. */
+/* The same for the operations that the list was kept with. `kept` is needed only until this returns. */
 int npumem_run_list_async(struct npumem *npumem, const struct npumem_kept *kept,
 			  const struct npumem_change *changes, unsigned n, NPUMEM_ASYNC);
 int npumem_drop_list_async(struct npumem *npumem, const struct npumem_kept *kept, NPUMEM_ASYNC);

@@ -1,29 +1,34 @@
-/* libnpumem: a connection to an npumem daemon. The calls that wait; npumem/async.h has each of them in the form
- * that does not, npumem/record.h records and replays. A connection's requests take effect in the order sent. One
- * thread at a time for a connection and all that it handed out; any number of connections.
+/* libnpumem: a connection to an npumem daemon. This header has the calls that wait. npumem/async.h has each of
+ * them in a form that does not wait; npumem/record.h records and replays. Requests of a connection take effect
+ * in the order sent. One thread at a time may use a connection and its results; a process may have any number of
+ * connections.
  *
- * Every call returns 0, or a status > 0 that `error` explains (error may be NULL). After NPUMEM_UNAVAILABLE the
- * connection is over and can only be closed (but where npumem_call asks for a session that another connection
- * has); after any other status it is as good as before, and nothing has
- * changed on the device unless the call says otherwise. NPUMEM_DEADLINE_EXCEEDED: the time of a call is over. It
- * is taken back then, and whether it was done is unknown. (An allocation that stood in line for long enough is
- * answered so, too, and was not.) NPUMEM_CANCELLED: a callback has closed the connection meanwhile, which is gone.
+ * Every call returns 0, or a status > 0 that `error` explains (`error` may be NULL). After any status but
+ * NPUMEM_UNAVAILABLE the connection can be used as before, and nothing has changed on the device unless the call
+ * says otherwise. In particular:
+ *   NPUMEM_UNAVAILABLE        The connection is over and can only be closed. (Exception: npumem_call asked for a
+ *                             session that another connection has.)
+ *   NPUMEM_DEADLINE_EXCEEDED  The call took longer than its timeout. It was cancelled, and may have taken effect.
+ *                             An allocation that waited for room until its deadline gets it, too, without effect.
+ *   NPUMEM_CANCELLED          A callback has closed the connection during the call.
  *
- * Where the daemon keeps sessions (npumemd --state-dir), its restart is a pause: the connection looks for the next
- * one at its address, goes on with the session (unnamed tensors, segments and the subscription as they were) and
- * sends again what was not answered. Allocations, views, seals, grants, renames and frees are done once, and so
- * are data operations that change what they read; others may be done twice, in the order sent. NPUMEM_ABORTED: it
- * was done, or a part of it ("done" of its operations), and must not be again. NPUMEM_DATA_LOST: it was cut off
- * while it overwrote what it reads ("tensor"). NPUMEM_UNAVAILABLE:
- * no daemon came in time, or it is one without this session, as also where nobody called or processed meanwhile
- * for longer than the daemon keeps it. Events of the time between are not told.
+ * If the daemon keeps sessions (npumemd --state-dir), its restart is a pause. The connection reconnects to the
+ * next daemon at its address and continues the session with its unnamed tensors, segments and subscription. It
+ * sends unanswered requests again. Allocations, views, seals, grants, renames, frees, and data operations that
+ * change their own input take effect once; other data operations may run twice, in the order sent. Further
+ * statuses:
+ *   NPUMEM_ABORTED            The request ran, or a part of it ("done" of its operations), and cannot be repeated.
+ *   NPUMEM_DATA_LOST          The request was overwriting its own input ("tensor") when the daemon ended.
+ *   NPUMEM_UNAVAILABLE        No daemon came in time, or the daemon does not have the session. A session expires
+ *                             if no call and no npumem_process ran for the time that the daemon keeps it.
+ * Events of the pause are lost.
  *
- * What a call hands out belongs to the library and may grow members in later versions: use it where it is, do not
- * copy it. It is there until npumem_release, and at the latest until the connection is closed. Where a call fails,
- * its results are NULL. A pointer to put a result at may be NULL where that is not wanted.
+ * Results belong to the library and may get more members in later versions: use them in place, do not copy them.
+ * A result is valid until npumem_release or the end of the connection. If a call fails, its results are NULL.
+ * The pointer for a result may be NULL.
  *
- * A struct that the caller fills has its size as first member; begin with its INIT. Others (npumem_error, dims,
- * spec, place, plan, operand, param, format, …) are as they are for good. */
+ * A struct that the caller fills has its size as first member; initialize it with its INIT macro. The other
+ * structs (npumem_error, dims, spec, place, plan, operand, param, format, …) do not change in later versions. */
 #ifndef NPUMEM_CLIENT_H
 #define NPUMEM_CLIENT_H
 
@@ -49,13 +54,13 @@ struct npumem_options {
 	size_t size;
 	uint32_t connect_ms; /* for npumem_open, a private daemon's start included; 30000; or NPUMEM_FOREVER */
 	uint32_t call_ms;    /* as npumem_set_timeout; 0: no limit */
-	/* How long a call that waits looks again and again before it sleeps, in microseconds up to 1000; 300, or
-	 * $NPUMEM_SPIN_US; or NPUMEM_NO_SPIN. Not done where this process has one core only, and given up for a
-	 * while where answers take longer. */
+	/* How long a waiting call polls before it sleeps, in microseconds up to 1000; 0: $NPUMEM_SPIN_US, else
+	 * 300; NPUMEM_NO_SPIN: never. With one core a call does not poll; if answers take longer, polling
+	 * pauses. */
 	uint32_t spin_us;
-	/* For how many milliseconds a daemon is looked for that goes on with the session when the connection ends;
-	 * as many as the next daemon, once it is there, waits for its clients (npumemd --resume-seconds); or
-	 * NPUMEM_NO_RESUME. Of an address alone, not of a private daemon or an fd. */
+	/* For how many milliseconds a lost connection tries to reconnect and to continue its session; 0: as long
+	 * as the next daemon keeps sessions (npumemd --resume-seconds); NPUMEM_NO_RESUME: never. Only for an
+	 * address, not for a private daemon or an fd. */
 	uint64_t resume_ms;
 };
 #define NPUMEM_OPTIONS_INIT                                                                                       \
@@ -63,60 +68,65 @@ struct npumem_options {
 		sizeof(struct npumem_options), 0, 0, 0, 0                                                         \
 	}
 
-/* Connects to `address`: a socket's path, "unix:PATH", "ssh:[USER@]HOST[:/SOCKET]" (below), "spawn:" or
- * "spawn:OPTIONS" (starts a private daemon that ends with this connection, whichever thread opened it; OPTIONS are
- * npumemd's, separated by spaces; the program is $NPUMEMD, else npumemd where it is installed with this library,
- * else in $PATH; its stderr is kept, to be quoted where it does not start, or goes to the file $NPUMEM_SPAWN_LOG),
- * or NULL: $NPUMEM_SOCKET, else $XDG_RUNTIME_DIR/npumem.sock if it exists, else /run/npumem/npumem.sock. A program
- * that runs with more rights than its caller's (secure_getenv) does not look at the environment, and starts the
- * npumemd that was installed with the library.
+/* Connects to `address`:
+ *   PATH or "unix:PATH"           a socket
+ *   "ssh:[USER@]HOST[:/SOCKET]"   a daemon on another host, see below
+ *   "spawn:" or "spawn:OPTIONS"   a private daemon. It ends with this connection, not with the thread that opened
+ *                                 it. OPTIONS are those of npumemd, separated by spaces. The program is $NPUMEMD,
+ *                                 else the npumemd installed with this library, else npumemd in $PATH. Its stderr
+ *                                 goes to the file $NPUMEM_SPAWN_LOG, else into the message if it does not start.
+ *   NULL                          $NPUMEM_SOCKET, else $XDG_RUNTIME_DIR/npumem.sock if it exists, else
+ *                                 /run/npumem/npumem.sock
+ * A program with more rights than its caller (secure_getenv) ignores the environment and starts the npumemd that
+ * was installed with the library.
  *
- * "ssh:" starts $NPUMEM_SSH, else ssh, on that host `npumemctl dial`, to the daemon at SOCKET or where it is usual
- * there; one is there who ssh lets in. ssh ends with the connection, and ignores a ^C. All calls are the same.
- * Segments are this process's alone: DMA with them is sent in chunks as npumem_write's, needs a tensor that this
- * connection was told of, and in a list is part of its message; a write takes its elements when it is asked for,
- * unless they are continuous. Where the daemon keeps sessions, one that is lost on the way goes on over another
- * ssh.
+ * "ssh:" runs $NPUMEM_SSH, else ssh, with `npumemctl dial` on the host, which connects to SOCKET or to that
+ * host's default socket. On the host the client has the uid of the account that it logs in to. ssh ends with the
+ * connection and ignores ^C. All calls are the same, but segments are local to this process: DMA with a segment
+ * is sent in chunks, as npumem_write does. It needs a tensor that this connection has a result of. In a list the
+ * data are part of the message. A write reads its elements when it is called, unless they are continuous. If the
+ * daemon keeps sessions and the connection is lost, the session continues over another ssh.
  *
- * At a path, the daemon is root's, the caller's own or of uid $NPUMEM_SERVER_UID, or only root, the caller and the
- * daemon's uid can change a folder of the path. Any other is NPUMEM_PERMISSION_DENIED, with the field "uid".
+ * A daemon at a path is accepted if its uid is root's, the caller's or $NPUMEM_SERVER_UID, or if only root, the
+ * caller and the daemon's uid can change the folders of the path. Any other is NPUMEM_PERMISSION_DENIED, with
+ * the field "uid".
  *
  * `options` NULL: the defaults. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID, NPUMEM_PERMISSION_DENIED,
  * NPUMEM_DEADLINE_EXCEEDED (connect_ms). */
 int npumem_open(const char *address, const struct npumem_options *options, struct npumem **out,
 		struct npumem_error *error);
 
-/* A connected socket to the daemon at `address`, a path or NULL as npumem_open has them, in *fd, and nothing sent.
- * connect_ms alone of `options` counts. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID (ssh:, spawn:),
- * NPUMEM_PERMISSION_DENIED, NPUMEM_DEADLINE_EXCEEDED. */
+/* Connects a socket to the daemon at `address`, a path or NULL as in npumem_open, and sends nothing. *fd is the
+ * socket, the caller's. Of `options` only connect_ms is used. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID (ssh:,
+ * spawn:), NPUMEM_PERMISSION_DENIED, NPUMEM_DEADLINE_EXCEEDED. */
 int npumem_dial(const char *address, const struct npumem_options *options, int *fd, struct npumem_error *error);
 
-/* As npumem_open over a connected socket, which it takes over in any case. 0 or NPUMEM_UNAVAILABLE,
- * NPUMEM_INVALID. */
+/* As npumem_open over a connected socket. The library owns `fd` from then on, also on an error. 0 or
+ * NPUMEM_UNAVAILABLE, NPUMEM_INVALID. */
 int npumem_open_fd(int fd, const struct npumem_options *options, struct npumem **out, struct npumem_error *error);
 
-/* Starts a daemon at the socket `path`, where nothing may be, with npumemd's `words` (NULL: none), for this
- * process and those that it tells. It answers when this returns, and ends by npumem_spawn_end, which waits for it
- * and removes the socket, or with the thread's process. *pid is its process. `options`: how long the start may
- * take. 0 or NPUMEM_UNAVAILABLE (with what the daemon said), NPUMEM_INVALID, NPUMEM_DEADLINE_EXCEEDED,
+/* Starts a daemon on a new socket `path` with the options `words` of npumemd (NULL: none), for several
+ * connections and processes. It is ready when the call returns. It ends by npumem_spawn_end, which waits for it
+ * and removes the socket, or with this process. *pid is its process id. connect_ms of `options` limits the
+ * start. 0 or NPUMEM_UNAVAILABLE (with the daemon's message), NPUMEM_INVALID, NPUMEM_DEADLINE_EXCEEDED,
  * NPUMEM_RESOURCE_EXHAUSTED. */
 int npumem_spawn(const char *path, const char *words, const struct npumem_options *options, int *pid,
 		 struct npumem_error *error);
 void npumem_spawn_end(const char *path, int pid);
 
-/* Which program is started as a private daemon, for who starts one in another way: a file, or a name to be looked
- * for in $PATH. Returns what its argv[0] has to be, which lives as long as `program`. */
+/* The program that npumem_open starts as a private daemon, for callers that start one by themselves: a file, or
+ * a name in $PATH. Returns its argv[0], which is valid as long as `program`. */
 struct npumem_program {
 	char path[4096];
 };
 const char *npumem_program(struct npumem_program *program);
 
-/* Closes. The session's unnamed tensors are freed by the daemon, all that was handed out is released. Callbacks
- * still waiting are called with NPUMEM_CANCELLED. From within a callback that and the end come when it has
- * returned, and the call that it was called from returns NPUMEM_CANCELLED. NULL is allowed. */
+/* Closes the connection. The daemon frees the session's unnamed tensors; all results are released. Callbacks of
+ * unanswered requests are called with NPUMEM_CANCELLED. If a callback calls this, all of it happens after the
+ * callback has returned, and the call that ran the callback returns NPUMEM_CANCELLED. NULL is allowed. */
 void npumem_close(struct npumem *npumem);
 
-/* What calls from now on may take, with or without waiting, in milliseconds; 0: as long as it takes. */
+/* The timeout of later calls, waiting or not, in milliseconds; 0: none. */
 void npumem_set_timeout(struct npumem *npumem, uint32_t call_ms);
 
 /* Takes back what calls wait for, now and until `on` is false again: they return NPUMEM_CANCELLED, unless what
@@ -251,22 +261,22 @@ int npumem_compact(struct npumem *npumem, bool dry_run, const struct npumem_comp
 /* Layout questions without allocating, on the daemon's geometry. */
 int npumem_plan_remote(struct npumem *npumem, const struct npumem_spec *spec, const struct npumem_plan **plan,
 		       struct npumem_error *error);
-/* For root and the daemon's uid: the daemon answers what it was asked, and ends; this connection ends when it
- * does. 0 or NPUMEM_PERMISSION_DENIED. */
+/* For root and the daemon's uid: the daemon answers the requests that it has, then ends, and this connection
+ * with it. 0 or NPUMEM_PERMISSION_DENIED. */
 int npumem_shutdown(struct npumem *npumem, struct npumem_error *error);
-/* A copy of a daemon's state directory as it is at one moment, while the daemon goes on, in pieces that make the
- * files of a directory that a daemon starts from. For root and the daemon's uid. */
+/* A piece of a snapshot: a copy of the daemon's state directory at one moment, taken while the daemon runs. All
+ * pieces together are the files of a directory from which a daemon can start. For root and the daemon's uid. */
 struct npumem_piece {
 	uint64_t snapshot;
 	const char *file; /* a name in that directory; each file comes at least once */
 	uint64_t file_bytes, offset;
-	const void *data; /* what no piece has is zero */
+	const void *data; /* bytes of no piece are zero */
 	size_t bytes;
 	bool last;
 };
-/* 0 begins one, of this moment, and hands out its number with a piece of no file; then its number, until `last`.
- * NPUMEM_PERMISSION_DENIED, NPUMEM_FAILED_PRECONDITION (there is no state directory, or another one is being
- * taken), NPUMEM_NOT_FOUND (it has ended). */
+/* `snapshot` 0 begins a snapshot; the piece has its number and no file. Call it again with this number until
+ * `last`. NPUMEM_PERMISSION_DENIED; NPUMEM_FAILED_PRECONDITION: there is no state directory, or another snapshot
+ * is being taken; NPUMEM_NOT_FOUND: the snapshot has ended. */
 int npumem_snapshot(struct npumem *npumem, uint64_t snapshot, const struct npumem_piece **piece,
 		    struct npumem_error *error);
 /* Numeric questions answered by the daemon instead of npumem_numeric. */
@@ -275,16 +285,16 @@ int npumem_numeric_remote(struct npumem *npumem, const struct npumem_numeric *qu
 
 /* ---- tensors ---- */
 
-/* A tensor to allocate. Zero means the default for what NPUMEM_ALLOCATION_INIT leaves zero; of an array all have
- * the same size. */
+/* A tensor to allocate. 0 is the default of each member that NPUMEM_ALLOCATION_INIT sets to 0. The elements of
+ * an array have the same `size`. */
 struct npumem_allocation {
 	size_t size;
 	struct npumem_spec spec;
 	const char *name; /* NULL: anonymous, freed with the session */
 	int reuse;	  /* enum npumem_reuse */
 	bool dma_only, pinned;
-	/* Of one without a name, or NULL: what refusals, events and pictures call it. At most
-	 * NPUMEM_NAME_BYTES_MAX bytes of printable ASCII; it need not be unique. */
+	/* Names an unnamed tensor in refusals, events and pictures; or NULL. At most NPUMEM_NAME_BYTES_MAX bytes
+	 * of printable ASCII; it need not be unique. */
 	const char *label;
 };
 /* With the spec of npumem_spec_init. */
@@ -295,7 +305,7 @@ struct npumem_allocation {
 			0, false, false, NULL                                                                     \
 	}
 
-/* What another uid may do with a tensor. */
+/* The access of another uid to a tensor. */
 enum npumem_access { NPUMEM_ACCESS_NONE = 1, NPUMEM_ACCESS_READ, NPUMEM_ACCESS_WRITE };
 
 enum { NPUMEM_GRANTS_MAX = 16 };
@@ -316,7 +326,7 @@ struct npumem_tensor {
 	char state[16]; /* ok, unwritten, partly written, damaged, lost */
 	int64_t unwritten_bytes, damaged_bytes;
 	int reuse;
-	unsigned n_grants; /* told to its owner */
+	unsigned n_grants; /* 0 unless the caller is its owner */
 	struct npumem_grant grants[NPUMEM_GRANTS_MAX];
 	char label[NPUMEM_NAME_BYTES_MAX + 1]; /* of an anonymous one; or empty */
 };
@@ -329,8 +339,9 @@ struct npumem_tensors {
 /* All n or none. `tensors`: n results, or NULL. */
 int npumem_alloc(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
 		 const struct npumem_tensor **tensors, struct npumem_error *error);
-/* The same, but where there is no room it stands in line for up to `wait_ms` milliseconds, and then answers
- * NPUMEM_DEADLINE_EXCEEDED with what was missing. What could never fit is refused at once. */
+/* The same, but without room it waits for up to `wait_ms` milliseconds, and then returns
+ * NPUMEM_DEADLINE_EXCEEDED with the missing room. An allocation that cannot fit on the empty device is refused
+ * at once. */
 int npumem_alloc_wait(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
 		      uint32_t wait_ms, const struct npumem_tensor **tensors, struct npumem_error *error);
 /* A slice [from, to) of `base`. `name` NULL: anonymous. */
@@ -341,22 +352,22 @@ int npumem_reshape(struct npumem *npumem, uint64_t base, const char *name, const
 /* The same elements with other frac_bits (0 to 127): a number x is x * 2^(base's frac_bits - these). */
 int npumem_view_format(struct npumem *npumem, uint64_t base, const char *name, int64_t frac_bits,
 		       const struct npumem_tensor **view, struct npumem_error *error);
-/* All n or none, n <= 256; views go with their base. */
+/* Frees all n tensors or none, n <= 256. Views are freed with their base. */
 int npumem_free(struct npumem *npumem, const uint64_t *handles, unsigned n, struct npumem_error *error);
-/* Makes a tensor read-only for good. */
+/* Makes a tensor read-only until it is freed. */
 int npumem_seal(struct npumem *npumem, uint64_t handle, struct npumem_error *error);
-/* Another name for a named tensor of one's own: NPUMEM_ALREADY_EXISTS where one has it. Handles stay. */
+/* Renames a named tensor of the caller's uid; its handle stays. NPUMEM_ALREADY_EXISTS: the name is taken. */
 int npumem_rename(struct npumem *npumem, uint64_t handle, const char *name, struct npumem_error *error);
-/* Lets another uid read or write (and read) a named tensor of one's own, or takes that back. */
+/* Sets the access of another uid to a named tensor of the caller's uid. WRITE includes READ. */
 int npumem_grant(struct npumem *npumem, uint64_t handle, uint32_t uid, int access, struct npumem_error *error);
-/* Finds a named tensor: "NAME" of one's own uid or "UID:NAME". */
+/* Finds a named tensor: "NAME" of the caller's uid, or "UID:NAME". */
 int npumem_open_tensor(struct npumem *npumem, const char *name, const struct npumem_tensor **tensor,
 		       struct npumem_error *error);
 /* The present state of a tensor. */
 int npumem_show(struct npumem *npumem, uint64_t handle, const struct npumem_tensor **tensor,
 		struct npumem_error *error);
-/* All that one may know of. They are asked for in pages: those that come and go meanwhile are told or not, those
- * that are there throughout once. */
+/* Lists all tensors that the caller may know of. The list is read in pages. A tensor that exists throughout
+ * appears once; a tensor that is allocated or freed meanwhile may or may not appear. */
 int npumem_list(struct npumem *npumem, const struct npumem_tensors **tensors, struct npumem_error *error);
 
 /* ---- operations ---- */
@@ -365,30 +376,30 @@ struct npumem_destroyed {
 	uint64_t handle;
 	char name[NPUMEM_FIELD_TEXT_BYTES];
 	int64_t npu, offset, bytes; /* the first range */
-	int64_t total_bytes;	    /* of data, dummies not counted */
+	int64_t total_bytes;	    /* bytes of data, without dummies */
 };
 
-/* What an operation did. */
+/* The result of an operation. */
 struct npumem_done {
 	int64_t saturated, wrapped, divided_by_zero, macs;
 	unsigned n_destroyed;
 	const struct npumem_destroyed *const *destroyed;
 	const char *warning;		  /* "": none */
 	uint64_t start_ns, end_ns;	  /* when it ran, by the daemon's monotonic clock */
-	unsigned operation;		  /* of a list: its place in that */
+	unsigned operation;		  /* its index in a list */
 	const struct npumem_costs *costs; /* of a dry run, which has no counts; else NULL */
 };
 
-/* Host arrays are dense, row-major over N,C,H,W (a matrix: rows, cols), in the tensor's container type, `bytes`
- * long, which must be the tensor's whole size. Sent in as many frames as needed; a failure between two of them
- * leaves a part written. The data are written from where they are, and read to where they belong, whose content is
- * undefined on a failure. */
+/* Write or read a whole tensor. The host array is dense, row-major over N,C,H,W (a matrix: rows, cols), in the
+ * tensor's container type; `bytes` must be its size. It travels in as many frames as needed; a failure between
+ * two frames leaves a part written. The data are not copied: they are sent from `data` and received into it.
+ * After a failed read its content is undefined. */
 int npumem_write(struct npumem *npumem, const struct npumem_tensor *tensor, const void *data, size_t bytes,
 		 struct npumem_error *error);
 int npumem_read(struct npumem *npumem, const struct npumem_tensor *tensor, void *data, size_t bytes,
 		const struct npumem_done **done, struct npumem_error *error);
-/* Elements from `first` on, as many as `bytes` are (of a read: `count`, which must be that); what fits one frame.
- */
+/* Write or read elements from `first` on, within one frame: as many as `bytes` holds (of a read `count` must be
+ * that number). */
 int npumem_write_part(struct npumem *npumem, uint64_t handle, int64_t first, const void *data, size_t bytes,
 		      struct npumem_error *error);
 int npumem_read_part(struct npumem *npumem, uint64_t handle, int64_t first, int64_t count, void *data,
@@ -407,7 +418,7 @@ int npumem_run(struct npumem *npumem, const char *kernel, const struct npumem_op
 	       unsigned n_operands, const struct npumem_param *params, unsigned n_params,
 	       const struct npumem_done **done, struct npumem_error *error);
 
-/* One operation of a list; of an array all have the same size. */
+/* One operation of a list. The elements of an array have the same `size`. */
 enum npumem_operation_kind { NPUMEM_OP_WRITE = 1, NPUMEM_OP_READ, NPUMEM_OP_FILL, NPUMEM_OP_COPY, NPUMEM_OP_RUN };
 struct npumem_operation {
 	size_t size; /* sizeof(struct npumem_operation) */
@@ -428,22 +439,23 @@ struct npumem_operation {
 	unsigned n_params;
 	bool is_real; /* fill: with `real`, for fp32 */
 	double real;
-	const char *label; /* what refusals, events and npumem_stat call it, as npumem_allocation.label; or NULL */
+	const char *label; /* names it in refusals, events and npumem_stat, as npumem_allocation.label; or NULL */
 };
 
 struct npumem_submitted {
 	unsigned n_ran;
-	const struct npumem_done *const *done; /* of those that ran */
+	const struct npumem_done *const *done; /* one for each operation that ran */
 };
-/* Runs a list of at most 1024 in order, in one message (16 MiB and 12288 fields in all, as npumem.proto counts
- * them; data of its own are copied). On a refusal `submitted` tells those that have run. */
+/* Runs a list of at most 1024 operations in order, in one message of at most 16 MiB and 12288 fields, as
+ * npumem.proto counts them. Data of writes without a segment are copied into it. After a refusal `submitted` has
+ * the operations that ran. */
 int npumem_submit(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 		  const struct npumem_submitted **submitted, struct npumem_error *error);
 
-/* Checks a list as npumem_submit would run it, and runs nothing: `submitted` tells what each operation would cost,
- * up to the first that would be refused, whose refusal is the run's. What depends on bytes only the run checks:
- * bytes never written, values that a kernel refuses. The tensors have to be there. UNIMPLEMENTED of an older
- * daemon. */
+/* Checks a list as npumem_submit would, and runs nothing. `submitted` has the costs of each operation, up to the
+ * first that would be refused; the refusal is that of the run. Only a run finds what depends on bytes: bytes
+ * that were never written, values that a kernel refuses. The tensors must exist. UNIMPLEMENTED: the daemon is
+ * older. */
 int npumem_dry_run(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 		   const struct npumem_submitted **submitted, struct npumem_error *error);
 
@@ -453,9 +465,8 @@ struct npumem_kept {
 	unsigned n;	/* operations */
 	uint64_t bytes; /* that are charged for it */
 };
-/* Another tensor, or another place in a segment, in one operation of a kept list; of an array all have the same
- * size.
- */
+/* Replaces a tensor, or an offset in a segment, in one operation of a kept list. The elements of an array have
+ * the same `size`. */
 struct npumem_change {
 	size_t size; /* sizeof(struct npumem_change) */
 	unsigned operation;
@@ -464,15 +475,15 @@ struct npumem_change {
 	const struct npumem_segment *segment; /* of a write or read that has one; NULL: the list's */
 	uint64_t segment_offset;
 };
-/* Keeps a list of npumem_submit's form, at most 64 in a connection. What its reads deliver without a segment goes,
- * at each run, to where the operations say. Over ssh its operations have no segments. Runs of it are refused
- * NOT_FOUND where a tensor is gone, and PERMISSION_DENIED where a right is; then nothing of the run has run. */
+/* Keeps a list as npumem_submit takes it, at most 64 in a connection. At each run, reads without a segment
+ * deliver into the `data` of their operations. Over ssh the operations must not have segments. A run is refused
+ * if a tensor was freed (NOT_FOUND) or a right was withdrawn (PERMISSION_DENIED); then no operation has run. */
 int npumem_keep_list(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 		     const struct npumem_kept **kept, struct npumem_error *error);
-/* Runs it, with n changes for this run alone; else as npumem_submit. */
+/* Runs a kept list as npumem_submit does, with n changes for this run only. */
 int npumem_run_list(struct npumem *npumem, const struct npumem_kept *kept, const struct npumem_change *changes,
 		    unsigned n, const struct npumem_submitted **submitted, struct npumem_error *error);
-/* Gives it back, and releases it, also on an error; runs that were sent before are not affected. */
+/* Removes a kept list and releases it, also on an error. Runs that were sent before are not affected. */
 int npumem_drop_list(struct npumem *npumem, const struct npumem_kept *kept, struct npumem_error *error);
 
 /* ---- system memory ---- */
@@ -517,20 +528,20 @@ int npumem_call(struct npumem *npumem, const char *method, const char *json, con
 
 /* ---- events ---- */
 
-/* Something that happened: to a tensor that this uid may use, to its clients, or to its requests. Of an unnamed
- * tensor of another connection of this uid an event has kind, uid and bytes only. */
+/* An event of a tensor that this uid may use, of its clients, or of its requests. For an unnamed tensor of another
+ * connection of this uid it has only kind, uid and bytes. */
 struct npumem_event {
 	char kind[24]; /* allocated, freed, sealed, renamed, moved, damaged, refused, low-space, client-gone,
 			  progress */
 	uint64_t handle;
 	char name[NPUMEM_FIELD_TEXT_BYTES];
-	uint32_t uid; /* whose tensor, or who asked */
-	uint32_t pid; /* who did it */
+	uint32_t uid; /* the tensor's owner, or the client of the request */
+	uint32_t pid; /* the process that caused it */
 	uint64_t session;
 	uint64_t bytes;		       /* per NPU: of the tensor; damaged: in all; low-space: still free */
 	uint64_t time_ns;	       /* by the daemon's monotonic clock */
-	uint64_t lost;		       /* events before this one that were not read in time */
-	uint64_t request, done, total; /* progress of a request of `session` (npumem_info tells one's own), in
+	uint64_t lost;		       /* the number of events before this one that were not read in time */
+	uint64_t request, done, total; /* progress of a request of `session` (npumem_info has the caller's), in
 					  parts of about equal time */
 	int status;		       /* refused */
 	char message[256];
@@ -538,8 +549,8 @@ struct npumem_event {
 /* As npumem_callback: may send, cancel and close, not wait. The event is gone when it returns. */
 typedef void npumem_event_callback(void *context, const struct npumem_event *event);
 
-/* From now on events of n kinds (0: none any more) are told to the callback, from npumem_process or a call that
- * waits. Replaces what was subscribed before. 0; NPUMEM_INVALID where the daemon does not know a kind. */
+/* Subscribes to events of n kinds (0: none), in place of the former kinds. npumem_process and calls that wait
+ * run the callback. 0; NPUMEM_INVALID: the daemon does not know a kind. */
 int npumem_subscribe(struct npumem *npumem, const char *const *kinds, unsigned n, npumem_event_callback *callback,
 		     void *context, struct npumem_error *error);
 

@@ -283,7 +283,7 @@ class Costs(TestCase):
             self.ctl("plan", "-", "--max-batch", input_, code=1, says=why, text=json.dumps(network))
         full = ("--npus", "4", "--npu-bytes", "2048")
         self.ctl("plan", "-", *full, "--max-batch", "x", code=1, says='no batch of "x" fits', text=json.dumps(self.network(1)))
-        self.ctl("plan", "-", "--max-batch", "x", "--cost", RATES, code=2, says="--max-batch tells a number only", text="[]")
+        self.ctl("plan", "-", "--max-batch", "x", "--cost", RATES, code=2, says="--max-batch prints a number only", text="[]")
         self.ctl("plan", "--shape", "1,1,1,1", "--dtype", "int8", "--max-batch", "x", code=2, says="--max-batch is for a network")
 
 

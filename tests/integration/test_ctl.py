@@ -166,7 +166,7 @@ class Device(TestCase):
             (good[:20], "a.npy"),
             (b"not an array", "a.npy"),
             (npy((1, 2, 2, 2), "|i1", bytes(8), fortran=True), "ortran"),
-            (npy((2, 2, 2), "|i1", bytes(8)), "shape"),
+            (npy((2, 4), "|i1", bytes(8)), "shape"),
             (npy((1, 2, 2, 3), "|i1", bytes(12)), "shape"),
             (npy((1, 2, 2, 2), "<i2", bytes(16)), "<i2"),
         ):

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import pwd
+import re
 import select
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import numpy as np
 from support import SECONDS, Endless, TestCase, wait_for
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
+SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 
 
 class Ctl(TestCase):
@@ -144,11 +146,42 @@ class Habits(Ctl):
         self.assertEqual(self.ctl("help", "plan"), self.ctl("plan", "--help"))
         self.assertEqual(self.ctl("help", "run", "conv2d"), self.ctl("kernels", "conv2d"))
         self.ctl("help", "nonsense", code=2, says="nonsense")
+        groups = self.ctl("help").decode().split("\n\n")[1:-1]
+        self.assertEqual([group.split(":")[0] for group in groups],
+                         ["tensors", "computing", "layout", "the device", "recording and verification", "other", "options"])  # fmt: skip
+        self.assertIn("\n  alloc     ", groups[0])
+        with open(os.path.join(SOURCE, "client/ctl/commands.def"), encoding="utf-8") as file:
+            commands = re.findall(r"^COMMAND\((\w+),", file.read(), re.MULTILINE)
+        self.assertEqual(re.findall(r"(?m)^  ([a-z]+)  ", "\n".join(groups[:-1])), commands)
         self.assertIn(self.ctl("--version").strip(), self.ctl("version"))
         version = json.loads(self.ctl("--json", "version"))
         self.assertEqual(version["npumemctl"], version["npumemd"])
         result = self.run_ctl("--socket", "/nonexistent/socket", "--json", "version")
         self.assertEqual((result.returncode, json.loads(result.stdout)["npumemd"]), (0, None))
+
+    def test_plan_without_a_daemon(self):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("NPUMEM_S")}
+        plan = ["plan", "--shape", "1,4,1,4", "--dtype", "int8"]
+
+        def ask(*words, **variables):
+            return subprocess.run([NPUMEMCTL, *words], capture_output=True, text=True, check=False, timeout=SECONDS,
+                                  env={**environment, **variables})  # fmt: skip
+
+        nowhere = ask(*plan, NPUMEM_SOCKET="/nonexistent/socket")
+        self.assertEqual(nowhere.returncode, 1)
+        self.assertIn("; without a daemon: plan --chip NAME, or --npus X and --npu-bytes S\n", nowhere.stderr)
+        for words in (["--chip", "sg2380"], ["--npus", "4", "--npu-bytes", "4K"]):
+            self.assertEqual(ask(*plan, *words, NPUMEM_SOCKET="/nonexistent/socket").returncode, 0)
+        # A daemon that is asked for by name is what is missing then.
+        self.assertNotIn("without a daemon", ask("--socket", "/nonexistent/socket", *plan).stderr)
+
+    def test_one_is_singular(self):
+        self.alloc("one", "1,1,1,1")
+        self.ctl("fill", "one", "3")
+        self.ctl("read", "one", "one.npy", says="1 element read\n")
+        self.ctl("write", "one", "one.npy", says="1 element written\n")
+        self.ctl("diff", "one", "one.npy", says="its 1 element is the same\n")
+        self.assertIn(b"1 element written, ", self.ctl("load", "two", "one.npy", "--dtype", "int8"))
 
     def test_quiet(self):
         self.alloc("x")
@@ -183,6 +216,12 @@ class Lines(Ctl):
         self.assertEqual(complaint, "npumemctl: there is no tensor nobody\nnpumemctl: stopped at line 2\n")
         self.assertEqual(self.names(), ["x", "part"])
         self.assertEqual(self.lines("ls\nread x -\nls", "--quiet")[0][-8:], "\3" * 8)
+        # Several in a line: it ends with the first that fails, too.
+        self.assertIn("[0,0]\n4 4\n4 4\n", self.lines("fill x 4; read part")[0])
+        out, complaint = self.lines("fill x 5\nread part; show nobody; free x\n", code=1)
+        self.assertIn("[0,0]\n5 5\n5 5\n", out)
+        self.assertEqual(complaint, "npumemctl: there is no tensor nobody\nnpumemctl: stopped at line 2\n")
+        self.assertEqual(self.names(), ["x", "part"])
 
     def test_a_batch_on_a_private_daemon(self):
         out, _ = self.lines("alloc x --shape 1,2,2,2 --dtype int8\nfill x 7\nread x --json\nexit\nls\n", "--spawn")

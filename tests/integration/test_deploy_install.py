@@ -156,6 +156,15 @@ class Files(Case):
         )
         self.assertIn("\nEnvironmentFile=-/etc/npumem/npumem.conf\n", unit)
 
+    def test_packages_are_refused_for_another_prefix(self):
+        with tempfile.TemporaryDirectory(prefix="npumem-test-") as directory:
+            code, _, complaint = run("cmake", "-S", SOURCE, "-B", directory, "-DNPUMEM_TESTS=OFF", "--install-prefix", "/opt/npumem")
+            self.assertEqual(code, 0, complaint)
+            code, _, complaint = run("cpack", "-G", "DEB", cwd=directory)
+            self.assertNotEqual(code, 0)
+            self.assertIn("Debian packages install below /usr.", complaint)
+            self.assertFalse([name for name in os.listdir(directory) if name.endswith(".deb")])
+
     def test_a_program_against_the_library(self):
         environment = dict(os.environ, PKG_CONFIG_LIBDIR=self.at(self.libraries, "pkgconfig"))
         code, flags, complaint = run("pkg-config", "--cflags", "--libs", "npumem", env=environment)

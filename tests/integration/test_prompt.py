@@ -146,6 +146,22 @@ class Prompt(TestCase):
         self.assertIsNotNone(endless)
         self.finish()
 
+    def test_several_commands_in_a_line(self):
+        self.ask("alloc x --shape 1,8,1,4 --dtype int8; fill x 7; read x", "7 7 7 7")
+        # What is typed goes on after a failure, as in a shell.
+        self.ask("fill none 1;ls # ; free x", "npumemctl: [^\n]*none")
+        self.ask("ls", "x +int8")
+        self.terminal.type("free x; exit; alloc y --shape 1,1,1,1 --dtype int8\n")
+        self.terminal.rest()
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(self.terminal.pid, 0)[1]), 0)
+        self.terminal.end = lambda: os.close(self.terminal.fd)
+        self.assertEqual(list(self.client().call(list=pb.ListRequest()).list.tensors), [])
+
+    def test_clear(self):
+        self.ask("clear", re.escape("\033[H\033[2J\033[3J"))
+        self.ask("clear now", 'there is no command "clear"')
+        self.finish()
+
     def test_what_waits_is_taken_back(self):
         self.terminal.type("alloc all --shape 4096,64,32,32 --dtype int8 --address 0 \n")
         self.terminal.until("npumem> ")

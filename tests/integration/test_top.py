@@ -93,7 +93,7 @@ class Top(TestCase):
         self.assertIn("room?", self.ctl("top", "--batch", "-n", "1"))
 
     def test_bad_options(self):
-        for words, text in ((("-n", "0"), '-n "0" is no number of looks'), (("-n", "x"), '-n "x" is no number of looks'),
+        for words, text in ((("-n", "0"), '-n "0" is no number of updates'), (("-n", "x"), '-n "x" is no number of updates'),
                             (("--interval", "0"), "is no number of seconds")):
             result = subprocess.run([CTL, "--socket", self.daemon.path, "top", *words], capture_output=True, text=True,
                                     timeout=SECONDS, check=False)
@@ -106,6 +106,7 @@ class Top(TestCase):
         self.assertLessEqual(len(lines), 24)
         self.assertLessEqual(max(map(len, lines)), 80)
         self.assertTrue(any(line.startswith("NPU    0 555.") for line in lines), lines)
+        self.assertIn("a column is an NPU: . no data, 0 to 9 tenths of its bytes are data, # all data", lines)
         self.assertTrue(any(f" {os.getpid()} " in line for line in lines), lines)
         self.size(8, 30)
         self.process.send_signal(signal.SIGWINCH)

@@ -15,7 +15,8 @@ import readme  # noqa: E402
 from test_deploy_packages import run_in_layer  # noqa: E402
 
 SECONDS = 2400  # on a machine with other work; two quiet cores take five minutes
-MOST_MB, MOST_PROCESSOR_SECONDS = 100, 360  # of the demo: three minutes on two cores
+# Of the demo. Three minutes on two quiet cores are 360 s; a machine with other work needs more for the same.
+MOST_MB, MOST_PROCESSOR_SECONDS = 100, 480
 BEFORE = r"""
 rm -f /etc/resolv.conf && cp /tmp/packages/resolv.conf /etc/resolv.conf
 apt-get -q -o APT::Update::Error-Mode=any update >/tmp/log 2>&1 || { tail -n 2 /tmp/log >&2; exit 76; }

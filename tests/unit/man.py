@@ -3,6 +3,7 @@
 usage: man.py PAGES INCLUDE COMMANDS_DEF OPTIONS_C SYMBOLS PYTHON_INIT
 """
 
+import json
 import os
 import re
 import subprocess
@@ -41,6 +42,23 @@ def importer_words(package):
     return re.findall(r'"(--[a-z-]+)"', read(package, "onnx", "__main__.py")) + sorted({*operators} - inner)
 
 
+def questions_without_answers(readers, templates):
+    """Of tests/readers: what is not twenty questions with an answer and a section of its page; a page that has none."""
+    wrong = []
+    for page in sorted(name.removesuffix(".scd") for name in os.listdir(templates) if name.endswith(".scd")):
+        sections = re.findall(r"^#+ (.+)$", read(templates, page + ".scd"), re.MULTILINE)
+        path = os.path.join(readers, page + ".json")
+        rows = json.loads(read(path)) if os.path.exists(path) else []
+        if len(rows) != 20 or any(not row["question"] or not row["answer"] or row["section"] not in sections for row in rows):
+            wrong.append(page)
+    return wrong
+
+
+def enumerators(include, macro):
+    file = "status.def" if macro == "status" else f"{macro}s.def"
+    return re.findall(rf"^{macro.upper()}\((\w+)", read(include, "npumem", file), re.MULTILINE)
+
+
 def main():
     pages, include, commands, options, symbols, python = sys.argv[1:]
     rows = lambda name, macro: re.findall(rf'^{macro}\((\w+)', read(include, "npumem", name), re.MULTILINE)
@@ -52,7 +70,9 @@ def main():
         "npumem-import.1": importer_words(os.path.dirname(python)),
         "npumem-kernels.7": rows("kernels.def", "KERNEL")
         + re.findall(r'^PARAM\(\w+, "(\w+)"', read(include, "npumem", "params.def"), re.MULTILINE),
-        "libnpumem.3": re.findall(r"^(npumem_\w+)@", read(symbols), re.MULTILINE),
+        "libnpumem.3": re.findall(r"^(npumem_\w+)@", read(symbols), re.MULTILINE)
+        + [f"NPUMEM_{name}" for macro in ("status", "dtype", "layout") for name in enumerators(include, macro)]
+        + [f"NPUMEM_MODE_{name}" for name in enumerators(include, "mode")],
         "npumem-python.3": re.findall(r'^    "([A-Za-z]\w+)",$', read(python), re.MULTILINE),
         "npumem.7": ["aligned", "compact", "matrix", "strided", "4n", "2n", "2ic", "footprint", "embARC MLI", "vendor"],
         "npumem-wire.7": re.findall(r"^STATUS\(([A-Z_]+)", read(include, "npumem", "status.def"), re.MULTILINE),
@@ -61,6 +81,11 @@ def main():
     lost = tests_not_there(rendered(pages, "npumem-threats.7"), os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
     if lost:
         print(f"npumem-threats.7: not there: {lost}")
+        code = 1
+    lost = questions_without_answers(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../readers"),
+                                     os.path.join(os.path.dirname(commands), "../man"))  # fmt: skip
+    if lost:
+        print(f"tests/readers: not twenty questions with answers and sections: {lost}")
         code = 1
     for page, words in wanted.items():
         text = rendered(pages, page)

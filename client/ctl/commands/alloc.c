@@ -15,7 +15,7 @@ static const struct option alloc_options[] = {
 	{"--reuse", "P", "other tensors' empty blocks: never, if-safe, unchecked", false},
 	{"--dma-only", NULL, "no kernel may write it", false},
 	{"--pinned", NULL, "compact leaves it where it is", false},
-	{"--wait", "SECONDS", "stands in line that long where there is no room", false},
+	{"--wait", "SECONDS", "waits for this time if there is no room", false},
 	{NULL, NULL, NULL, false},
 };
 

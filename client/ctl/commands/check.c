@@ -88,24 +88,49 @@ static int by_operation(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* Failures of one comparison for one reason are one line. */
+/* Whether two failures of one comparison are the same: the same elements differ in the same way, wherever they lie. */
+static bool is_same_failure(const struct layers_case *a, const struct layers_case *b)
+{
+	const struct compare *x = &a->compare, *y = &b->compare;
+	if (a->passed || b->passed || a->compared != b->compared)
+		return false;
+	if (!a->compared)
+		return !strcmp(a->reason, b->reason);
+	return x->first == y->first && x->n_differ == y->n_differ && x->is == y->is &&
+	       x->expected == y->expected && x->largest == y->largest && x->noise == y->noise;
+}
+
+/* The placements of the failures that are the same as the first of `cases`. */
+static void print_placements(struct layers_case *const *cases, size_t n, size_t n_all)
+{
+	size_t n_same = 0;
+	for (size_t i = 0; i < n; i++)
+		n_same += is_same_failure(cases[0], cases[i]);
+	if (n_same == 1)
+		return;
+	if (n_same == n_all) {
+		printf("     the same in all %zu placements\n", n_all);
+		return;
+	}
+	printf("     the same in %zu of %zu placements:\n", n_same, n_all);
+	for (size_t i = 0; i < n; i++)
+		if (is_same_failure(cases[0], cases[i]))
+			printf("       %s\n", cases[i]->placed);
+}
+
+/* Failures that are the same are told once. */
 static void print_failures(const struct network *network, struct layers_case *const *cases, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct layers_case *one = cases[i];
 		char text[NETWORK_TEXT_BYTES];
-		size_t n_more = 0;
-		bool told = one->passed;
-		for (size_t k = 0; k < i && !told; k++)
-			told = !cases[k]->passed && !strcmp(cases[k]->reason, one->reason);
-		for (size_t k = i + 1; k < n && !told; k++)
-			n_more += !cases[k]->passed && !strcmp(cases[k]->reason, one->reason);
-		if (told)
+		bool is_told = one->passed;
+		for (size_t k = 0; k < i && !is_told; k++)
+			is_told = is_same_failure(cases[k], one);
+		if (is_told)
 			continue;
-		printf("FAIL %s %s: %s", layer(network, one, text), one->placed, one->reason);
-		if (n_more)
-			printf(" (and in %zu other placement%s)", n_more, n_more > 1 ? "s" : "");
-		putchar('\n');
+		printf("FAIL %s %s: %s\n", layer(network, one, text), one->placed, one->reason);
+		print_placements(cases + i, n - i, n);
 		if (one->picture)
 			printf("     its placement: %s\n", one->picture);
 	}

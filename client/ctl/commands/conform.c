@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/present.h"
 #include "client/ctl/core/arrays/vectors.h"
 #include "client/ctl/recorder.h"
 #include "client/ctl/sweeping.h"
@@ -74,7 +75,8 @@ static int run_variants(struct conform *conform, const struct vectors_case *one,
 	conform->failed++;
 	snprintf(why, sizeof(why), "%s", first.message);
 	if (n_bad > 1)
-		snprintf(why, sizeof(why), "%s (and in %u other placements)", first.message, n_bad - 1);
+		snprintf(why, sizeof(why), "%s (and in %u other placement%s)", first.message, n_bad - 1,
+			 present_s(n_bad - 1));
 	return tell(conform, "FAIL", one->name, variant_text(where, placed, sizeof(placed)), why);
 }
 

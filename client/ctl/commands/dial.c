@@ -92,6 +92,6 @@ static const struct option dial_options[] = {
 const struct command dial_command = {
 	.options = dial_options,
 	.run = dial_run,
-	.notes = "for other programs: whoever's stdout this is speaks the daemon's protocol with it.\n"
-		 "npumemctl --socket ssh:HOST ... runs it there",
+	.notes = "For other programs, which speak the daemon's protocol over stdin and stdout.\n"
+		 "npumemctl --socket ssh:HOST ... runs it on HOST.",
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/ctl/command.h"
+#include "client/ctl/core/present.h"
 #include "client/ctl/core/arrays/array.h"
 #include "client/ctl/core/arrays/values.h"
 #include "client/ctl/core/network/compare.h"
@@ -54,7 +55,8 @@ static int diff_tell(struct ctl *ctl, const struct compare *compare, const struc
 	if (code)
 		return code;
 	if (!compare->n_differ)
-		snprintf(text, sizeof(text), "all %zu elements are the same", compare->n);
+		snprintf(text, sizeof(text), compare->n == 1 ? "its %zu element is the same"
+							     : "all %zu elements are the same", compare->n);
 	else
 		compare_text(compare, &info->geometry, &tensor->place, text, sizeof(text));
 	if (equal && !ctl->json)

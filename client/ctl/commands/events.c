@@ -3,6 +3,7 @@
 #include <npumem/async.h>
 
 #include "client/ctl/command.h"
+#include "client/ctl/core/present.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -65,7 +66,7 @@ static void events_time(uint64_t time_ns, char text[EVENTS_TIME_BYTES])
 static void events_text(const struct npumem_event *event)
 {
 	if (event->lost)
-		printf("(%" PRIu64 " events lost)\n", event->lost);
+		printf("(%" PRIu64 " event%s lost)\n", event->lost, present_s(event->lost));
 	char time[EVENTS_TIME_BYTES];
 	events_time(event->time_ns, time);
 	printf("%s %-11s uid %" PRIu32, time, event->kind, event->uid);
@@ -74,7 +75,7 @@ static void events_text(const struct npumem_event *event)
 	if (event->name[0])
 		printf(" %s", event->name);
 	if (event->bytes)
-		printf(" %" PRIu64 " bytes", event->bytes);
+		printf(" %" PRIu64 " byte%s", event->bytes, present_s(event->bytes));
 	if (event->total)
 		printf(" request %" PRIu64 " %3.0f%%", event->request,
 		       100 * (double)event->done / (double)event->total);

@@ -72,6 +72,5 @@ const struct command grant_command = {
 	.least = 3,
 	.most = 3,
 	.run = grant_run,
-	.notes = "A user is a uid, or a name that this machine knows; the static npumemctl looks in /etc/passwd "
-		 "alone.",
+	.notes = "A user is a uid or a name of this machine; the static npumemctl reads /etc/passwd only.",
 };

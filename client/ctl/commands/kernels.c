@@ -63,6 +63,6 @@ const struct command kernels_command = {
 	.most = 1,
 	.run = kernels_run,
 	.notes = "  npumemctl kernels conv2d        (or: npumemctl run conv2d --help)\n"
-		 "tells its tensors with their shapes, its parameters with what they take and where they are left "
-		 "out,\nthe types, where it rounds, and what its rule comes from.",
+		 "describes a kernel: its tensors and their shapes, its parameters with their values and defaults,\n"
+		 "its types, where it rounds, and the source of its formula.",
 };

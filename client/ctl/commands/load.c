@@ -60,9 +60,9 @@ static int load_tell(struct ctl *ctl, const struct npumem_tensor *tensor, int64_
 {
 	char dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
 	if (!ctl->json) {
-		printf("%s is %s %s at address %" PRId64 "; %" PRId64 " elements written, %" PRId64 " saturated\n",
+		printf("%s is %s %s at address %" PRId64 "; %" PRId64 " element%s written, %" PRId64 " saturated\n",
 		       tensor->name, present_dtype(&tensor->place, dtype), present_shape(&tensor->place, shape),
-		       tensor->place.address, n, saturated);
+		       tensor->place.address, n, present_s((uint64_t)n), saturated);
 		return CTL_OK;
 	}
 	json_t *object = present_place(&tensor->place);

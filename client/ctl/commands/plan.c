@@ -298,7 +298,7 @@ static int plan_batch(struct ctl *ctl, const struct network *network, const stru
 	if (batches_most(network, geometry, input, &batches, &ctl->error))
 		return CTL_FAILED;
 	if (!batches.most)
-		return ctl_fail(ctl, "no batch of \"%.63s\" fits: plan without --max-batch tells why", input);
+		return ctl_fail(ctl, "no batch of \"%.63s\" fits: plan without --max-batch has the reason", input);
 	json_t *next = batches.next == NPUMEM_ANY ? json_null() : json_integer(batches.next);
 	if (ctl->json)
 		return ctl_print(ctl, json_pack("{s:s, s:I, s:I, s:o, s:I, s:I}", "input", input, "max_batch",
@@ -381,7 +381,7 @@ static int plan_network(struct ctl *ctl, const struct args *args)
 		    strcmp(option->name, "--max-batch") && strcmp(option->name, "--optimize"))
 			code = ctl_usage(ctl, "%s is for one tensor, not for a network", option->name);
 	if (!code && input && (cost || svg || optimize))
-		code = ctl_usage(ctl, "--max-batch tells a number only, without --cost, --svg and --optimize");
+		code = ctl_usage(ctl, "--max-batch prints a number only, without --cost, --svg and --optimize");
 	if (!code && cost && rates_parse(cost, &rates, &ctl->error))
 		code = CTL_USAGE;
 	if (code)
@@ -440,8 +440,13 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 	int code = geometry_parse(ctl, args, &geometry, &local);
 	if (!code && !alone && spec_parse(&own_args, &spec, &ctl->error))
 		code = CTL_USAGE;
-	if (!code && !local)
+	if (!code && !local) {
 		code = ctl_connect(ctl);
+		if (code && ctl->error.status == NPUMEM_UNAVAILABLE && !ctl->address)
+			ctl_refuse(ctl, &ctl->error,
+				   "%.400s; without a daemon: plan --chip NAME, or --npus X and --npu-bytes S",
+				   ctl->error.message);
+	}
 	if (code)
 		return code;
 	if (!local) {
@@ -476,7 +481,7 @@ const struct command plan_command = {
 	.notes = "  npumemctl plan --layout matrix --rows R --cols M [--w W]   plans a matrix\n"
 		 "  npumemctl plan --layout all --shape N,C,H,W --dtype T       every layout and mode, side by "
 		 "side\n"
-		 "  npumemctl plan --address A[,B…]                          tells their NPUs and offsets\n"
+		 "  npumemctl plan --address A[,B…]                          their NPUs and offsets\n"
 		 "  npumemctl plan NET.json                                  a network, in the form of submit: "
 		 "which\n"
 		 "tensors live when, the peak, whether it fits, and what each operation costs; without a daemon "

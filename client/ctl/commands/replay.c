@@ -19,6 +19,7 @@
 #include <npumem/record.h>
 
 #include "client/ctl/command.h"
+#include "client/ctl/core/present.h"
 #include "client/ctl/core/sweep/merge.h"
 #include "client/ctl/partial.h"
 #include "client/ctl/snapshotting.h"
@@ -264,8 +265,9 @@ static int report(struct records *records)
 		code = print_json(records);
 	} else {
 		sweeping_tell(&records->sweep, "records");
-		printf("%" PRIu64 " requests, %" PRIu64 " skipped, %" PRIu64 " differences\n", records->requests,
-		       records->skipped, records->differences);
+		printf("%" PRIu64 " request%s, %" PRIu64 " skipped, %" PRIu64 " difference%s\n",
+		       records->requests, present_s(records->requests), records->skipped, records->differences,
+		       present_s(records->differences));
 	}
 	return code || !records->differences ? code : ctl_fail(records->ctl, "%s", records->first);
 }

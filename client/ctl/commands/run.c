@@ -27,9 +27,9 @@ static void run_text(const struct npumem_done *done, bool timed)
 		printf(", %.3f ms", (double)(done->end_ns - done->start_ns) / 1e6);
 	putchar('\n');
 	for (unsigned i = 0; i < done->n_destroyed; i++)
-		printf("destroyed %" PRId64 " bytes of %s, first at NPU %" PRId64 ", offsets %" PRId64
+		printf("destroyed %" PRId64 " byte%s of %s, first at NPU %" PRId64 ", offsets %" PRId64
 		       " to %" PRId64 "\n",
-		       done->destroyed[i]->total_bytes, done->destroyed[i]->name, done->destroyed[i]->npu,
+		       done->destroyed[i]->total_bytes, present_s((uint64_t)done->destroyed[i]->total_bytes), done->destroyed[i]->name, done->destroyed[i]->npu,
 		       done->destroyed[i]->offset, done->destroyed[i]->offset + done->destroyed[i]->bytes - 1);
 }
 
@@ -73,5 +73,5 @@ const struct command run_command = {
 		 "padding is top,bottom,left,right; relu is none, gen, 1 or 6; rounding is convergent, up or "
 		 "nearest.\n"
 		 "  npumemctl run conv2d --help     (or: npumemctl kernels conv2d)\n"
-		 "tells what a kernel takes, npumemctl kernels which there are.",
+		 "describes a kernel; npumemctl kernels lists all.",
 };

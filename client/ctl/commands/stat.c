@@ -11,7 +11,7 @@
 
 static const struct option stat_options[] = {
 	{"--prometheus", NULL, "prints Prometheus' text exposition format", false},
-	{"--reset", NULL, "forgets the longest turns of the daemon's loop once they are told", false},
+	{"--reset", NULL, "resets the longest turns of the daemon's loop after they are printed", false},
 	{NULL, NULL, NULL, false},
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ctl/core/present.h"
 #include "client/ctl/core/network/files.h"
 #include "client/ctl/core/table.h"
 #include "client/ctl/network/lifetimes.h"
@@ -50,11 +51,14 @@ static void print_remarks(const struct execute *execute, size_t i)
 	if (result->quantized)
 		printf("%s: %" PRId64 " numbers saturated when they were quantized\n", where, result->quantized);
 	if (result->wrapped)
-		printf("%s: %" PRId64 " accumulators wrapped\n", where, result->wrapped);
+		printf("%s: %" PRId64 " accumulator%s wrapped\n", where, result->wrapped,
+		       present_s((uint64_t)result->wrapped));
 	if (result->divided_by_zero)
-		printf("%s: %" PRId64 " divisions by zero\n", where, result->divided_by_zero);
+		printf("%s: %" PRId64 " division%s by zero\n", where, result->divided_by_zero,
+		       present_s((uint64_t)result->divided_by_zero));
 	if (result->destroyed)
-		printf("%s: %" PRId64 " bytes of other tensors destroyed\n", where, result->destroyed);
+		printf("%s: %" PRId64 " byte%s of other tensors destroyed\n", where, result->destroyed,
+		       present_s((uint64_t)result->destroyed));
 }
 
 static void print_row(struct table *table, const char *number, const char *text, uint64_t ns, int64_t saturated)
@@ -184,7 +188,7 @@ static int submit_run(struct ctl *ctl, const struct args *args)
 	struct network network;
 	struct rates rates;
 	if (cost && !dry)
-		return ctl_usage(ctl, "--cost is for --dry-run: a run tells the host's time, not cycles");
+		return ctl_usage(ctl, "--cost is for --dry-run: a run has the host's time, not cycles");
 	if (cost && rates_parse(cost, &rates, &ctl->error))
 		return CTL_USAGE;
 	if (network_load(args->words[0], &network, &ctl->error))
@@ -218,8 +222,8 @@ const struct command submit_command = {
 		"  {\"open\": T}                      a tensor of the device, by its name\n"
 		"  {\"parallel\": [{\"run\": …}, {\"write\": …}, …]}   at once, DMA beside kernels\n"
 		"Names are of this network; \"keep\": true of an alloc leaves the tensor on the device under\n"
-		"its name, all others go in the end. The other form is an object, as check and plan take it:\n"
+		"its name; all others are freed at the end. The other form is an object, as check and plan take it:\n"
 		"  {\"tensors\": {T: {\"shape\": …, \"dtype\": …, \"file\": F}, …}, \"operations\": […]}\n"
-		"whose tensors come before their first use and go after their last. Files are found beside\n"
-		"FILE. The README tells more.",
+		"whose tensors are allocated before their first use and freed after their last. Files are\n"
+		"found beside FILE. See npumemctl(1), NETWORKS.",
 };

@@ -14,14 +14,15 @@
 #include <unistd.h>
 
 #include "client/ctl/command.h"
+#include "client/ctl/core/present.h"
 #include "client/ctl/core/metrics.h"
 #include "client/ctl/core/numbers.h"
 #include "client/ctl/devices/devices.h"
 
 static const struct option top_options[] = {
-	{"--interval", "SECONDS", "between two looks (1)", false},
-	{"--batch", NULL, "prints each look as lines, without a terminal; with --json as an object a line", false},
-	{"-n", "LOOKS", "then ends (until it is interrupted)", false},
+	{"--interval", "SECONDS", "between two updates (1)", false},
+	{"--batch", NULL, "prints each update as lines, without a terminal; with --json as one object a line", false},
+	{"-n", "N", "ends after N updates; without it, when interrupted", false},
 	{NULL, NULL, NULL, false},
 };
 
@@ -69,7 +70,7 @@ static void measure(struct screen *screen, bool is_plain)
 		*screen = (struct screen){size.ws_row, size.ws_col, 0, false};
 }
 
-/* A digit for each NPU: tenths of its bytes that hold data; "." none, "#" all but full. */
+/* A digit for each NPU: tenths of its bytes that hold data; "." none, "#" all. */
 static void draw_npus(struct screen *screen, const struct npumem_details *now)
 {
 	int64_t npu_bytes = now->n_npus ? now->stat->total / now->n_npus : 1;
@@ -77,13 +78,14 @@ static void draw_npus(struct screen *screen, const struct npumem_details *now)
 	char text[1024];
 	if (width > sizeof(text) - 1)
 		width = sizeof(text) - 1;
-	for (unsigned from = 0; from < now->n_npus && screen->row + 6 < screen->rows; from += used) {
+	for (unsigned from = 0; from < now->n_npus && screen->row + 7 < screen->rows; from += used) {
 		for (used = 0; used < width && from + used < now->n_npus; used++) {
 			int64_t data = now->npu_data[from + used], tenth = npu_bytes ? data * 10 / npu_bytes : 0;
 			text[used] = !data ? '.' : tenth >= 10 ? '#' : (char)('0' + tenth);
 		}
 		line(screen, "NPU %4u %.*s", from, (int)used, text);
 	}
+	line(screen, "a column is an NPU: . no data, 0 to 9 tenths of its bytes are data, # all data");
 }
 
 static double rate(uint64_t now, uint64_t before, double seconds)
@@ -143,11 +145,12 @@ static void draw(const struct npumem_details *now, const struct npumem_details *
 	if (!is_plain)
 		fputs("\x1b[H", stdout);
 	line(&screen,
-	     "npumem: %.1f %% used, %.1f %% data, fragmentation %.1f %%, %" PRId64 " tensors, %" PRId64
-	     " sessions%s",
+	     "npumem: %.1f %% used, %.1f %% data, fragmentation %.1f %%, %" PRId64 " tensor%s, %" PRId64
+	     " session%s%s",
 	     total > 0 ? 100 - 100 * (double)now->stat->free / total : 0,
 	     total > 0 ? 100 * (double)now->stat->data / total : 0, 100 * metrics_fragmentation(now),
-	     now->stat->tensors, now->stat->sessions, is_plain ? "" : " (q quits)");
+	     now->stat->tensors, present_s((uint64_t)now->stat->tensors), now->stat->sessions,
+	     present_s((uint64_t)now->stat->sessions), is_plain ? "" : " (q quits)");
 	line(&screen, "%.0f requests/s, %.0f refused/s, %.0f DMA B/s, %.1f kernels/s, %.3g macs/s",
 	     rate(now->all->requests, before->all->requests, seconds),
 	     rate(now->all->errors, before->all->errors, seconds),
@@ -280,7 +283,7 @@ static int top_run(struct ctl *ctl, const struct args *args)
 	if (given && (!numbers_real(given, &interval) || !(interval >= 0.1 && interval <= 3600)))
 		return ctl_usage(ctl, "--interval \"%.40s\" is no number of seconds from 0.1 to 3600", given);
 	if (n && (!numbers_integer(n, &looks) || looks < 1))
-		return ctl_usage(ctl, "-n \"%.40s\" is no number of looks", n);
+		return ctl_usage(ctl, "-n \"%.40s\" is no number of updates", n);
 	if (!batch && (!isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &terminal)))
 		return ctl_fail(ctl, "top needs a terminal; top --batch does not");
 	struct looking looking = {.ctl = ctl, .batch = batch};
@@ -299,7 +302,8 @@ const struct command top_command = {
 	.options = top_options,
 	.run = top_run,
 	.all = top_run,
-	.notes = "a digit for each NPU: tenths of its bytes that hold data; . none, # all. RUNNING: what has "
-		 "begun, how far\n"
-		 "it is and for how long it has been there; room? waits for room.",
+	.notes = "NPU rows: a column is an NPU; . no data, 0 to 9 tenths of its bytes are data, # all data.\n"
+		 "RUNNING: the requests that have begun. DONE is how far a request is (room?: it waits for "
+		 "room), SECONDS\n"
+		 "how long ago it began.",
 };

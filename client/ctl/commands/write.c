@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "client/ctl/core/present.h"
 #include "client/ctl/core/arrays/array.h"
 #include "client/ctl/core/spec.h"
 
@@ -28,9 +29,9 @@ static int write_send(struct ctl *ctl, const struct npumem_tensor *tensor, const
 		return ctl_print(ctl, json_pack("{s:I, s:I}", "elements", (json_int_t)array->n, "saturated",
 						(json_int_t)saturated));
 	if (quantize)
-		printf("%zu elements written, %" PRId64 " saturated\n", array->n, saturated);
+		printf("%zu element%s written, %" PRId64 " saturated\n", array->n, present_s(array->n), saturated);
 	else
-		printf("%zu elements written\n", array->n);
+		printf("%zu element%s written\n", array->n, present_s(array->n));
 	return CTL_OK;
 }
 

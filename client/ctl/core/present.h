@@ -30,6 +30,11 @@ static inline const char *present_called(const struct npumem_tensor *tensor)
 
 /* "user:x" for another's, "(label)" for one with a label alone, "-" for one with neither. */
 const char *present_name(const struct npumem_tensor *tensor, uint32_t uid, char *text);
+/* The s of a plural: "%zu element%s". */
+static inline const char *present_s(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
 /* Bytes over all NPUs. */
 int64_t present_bytes(const struct npumem_place *place);
 

@@ -12,7 +12,7 @@ static bool is_blank(char letter)
 static bool take(char **at, char **to)
 {
 	char quote = 0;
-	for (; **at && (quote || !is_blank(**at)); ++*at) {
+	for (; **at && (quote || (!is_blank(**at) && **at != ';')); ++*at) {
 		char letter = **at;
 		if (letter == quote) {
 			quote = 0;
@@ -29,23 +29,30 @@ static bool take(char **at, char **to)
 	return !quote;
 }
 
-int words_split(char *line, char **words, unsigned most, unsigned *n, struct npumem_error *error)
+int words_split(char *line, char **words, unsigned most, unsigned *n, char **rest, struct npumem_error *error)
 {
 	char *at = line, *to = line;
+	*rest = NULL;
 	for (*n = 0;;) {
 		while (is_blank(*at))
 			at++;
 		if (!*at || *at == '#')
 			return 0;
+		if (*at == ';') {
+			*rest = at + 1;
+			return 0;
+		}
 		if (*n == most)
 			return npumem_error_set(error, NPUMEM_INVALID, "more than %u words in a line", most);
 		words[(*n)++] = to;
 		if (!take(&at, &to))
 			return npumem_error_set(error, NPUMEM_INVALID, "a quote does not end");
 		/* The end of the word may be where the next blank is. */
-		bool over = !*at;
+		char end = *at;
 		*to++ = 0;
-		if (over)
+		if (end == ';')
+			*rest = at + 1;
+		if (!end || end == ';')
 			return 0;
 		at++;
 	}

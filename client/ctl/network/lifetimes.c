@@ -112,7 +112,7 @@ static void print_sums(const struct network *network, const struct lives *lives,
 	if (lives->least < lives->peak)
 		printf("freed right after their last use, they would take %" PRId64 "\n", lives->least);
 	if (lives->n_opened)
-		printf("%u tensors of the device are not counted\n", lives->n_opened);
+		printf("%u tensor%s of the device not counted\n", lives->n_opened, present_s(lives->n_opened));
 	if (fits(lives, dry))
 		printf("it fits: placed from low offsets on, up to %" PRId64 "\n", lives->reach);
 	if (!dry->is_checked)
@@ -186,9 +186,11 @@ static int print_all(struct ctl *ctl, const struct network *network, const struc
 	if (ctl->json) {
 		code = ctl_print(ctl, whole_object(network, lives, geometry, rates, costs, &sum, dry));
 	} else {
-		printf("%s%s%zu tensors, %zu operations, on %" PRId64 " NPUs of %" PRId64 " bytes\n\n",
+		size_t n = json_array_size(network->document.operations);
+		printf("%s%s%zu tensor%s, %zu operation%s, on %" PRId64 " NPU%s of %" PRId64 " bytes\n\n",
 		       network->name ? network->name : "", network->name ? ": " : "", lives->n,
-		       json_array_size(network->document.operations), geometry->n_npus, geometry->npu_bytes);
+		       present_s(lives->n), n, present_s(n), geometry->n_npus,
+		       present_s((uint64_t)geometry->n_npus), geometry->npu_bytes);
 		bool printed = print_table(network, lives);
 		if (printed)
 			print_sums(network, lives, geometry, dry);

@@ -214,7 +214,8 @@ int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const str
 		 svg_bytes(geometry->npu_bytes, size));
 	int status = svg_begin(&svg, out, text, error);
 	if (!status) {
-		snprintf(text, sizeof(text), "%u tensors; %s in all; offsets are bytes in each NPU", device.n,
+		snprintf(text, sizeof(text), "%u tensor%s; %s in all; offsets are bytes in each NPU", device.n,
+			 present_s(device.n),
 			 svg_bytes(geometry->n_npus * geometry->npu_bytes, all));
 		svg_subtitle(&svg, 0, text);
 		svg_subtitle(&svg, 1,

@@ -7,17 +7,19 @@
 static const char *split(const char *text)
 {
 	static char joined[256];
-	char line[128], *words[8];
+	char line[128], *words[8], *rest;
 	struct npumem_error error = {0};
 	unsigned n;
 	strcpy(line, text);
 	joined[0] = 0;
-	if (words_split(line, words, 8, &n, &error))
+	if (words_split(line, words, 8, &n, &rest, &error))
 		return strcpy(joined, error.message);
 	for (unsigned i = 0; i < n; i++) {
 		strcat(joined, i ? "|" : "");
 		strcat(joined, words[i]);
 	}
+	if (rest)
+		strcat(strcat(joined, " then "), rest);
 	return joined;
 }
 
@@ -41,11 +43,26 @@ START_TEST(words)
 }
 END_TEST
 
+START_TEST(commands)
+{
+	ck_assert_str_eq(split("a b; c d"), "a|b then  c d");
+	ck_assert_str_eq(split("a;b;c"), "a then b;c");
+	ck_assert_str_eq(split(" ; b"), " then  b");
+	ck_assert_str_eq(split("a ;"), "a then ");
+	ck_assert_str_eq(split("a # b; c"), "a");
+	ck_assert_str_eq(split("'a;b' \"c;d\" e\\;f"), "a;b|c;d|e;f");
+	ck_assert_str_eq(split("'a'; 'b"), "a then  'b");
+	ck_assert_str_eq(split("'a; b"), "a quote does not end");
+	ck_assert_str_eq(split("1 2 3 4 5 6 7 8; 9"), "1|2|3|4|5|6|7|8 then  9");
+}
+END_TEST
+
 Suite *suite_words(void)
 {
 	Suite *suite = suite_create("client/ctl/words");
 	TCase *tcase = tcase_create("words");
 	tcase_add_test(tcase, words);
+	tcase_add_test(tcase, commands);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
