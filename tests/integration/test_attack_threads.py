@@ -79,6 +79,37 @@ class Threads(Crowd):
         self.cancel(*busy)
 
 
+class Phases(Crowd):
+    """A transposed convolution of a million phases packs its weights for a second, phase by phase. Others' operations
+    get its thread meanwhile."""
+
+    options = ("--npu-bytes", str(64 * MIB))
+    SIDE = 1000
+
+    def begin_phases(self, uid):
+        client = self.client(uid)
+        for role, side in (("in", 4), ("weights", self.SIDE), ("out", 4 * self.SIDE)):
+            client.call(**alloc(role, (1, 1, side, side), pb.FX8, frac_bits=0))
+            if role != "out":
+                client.call(**fill(role, 0))
+        stride = pb.Param(key=pb.PARAM_STRIDE, values=[self.SIDE, self.SIDE])
+        (client.kernel,) = client.post(run(pb.TRANSPOSE_CONV2D, [stride], in_="in", weights="weights", out="out"))
+        return client
+
+    def test_others_do_not_wait_for_the_pack(self):
+        victim = self.client(VICTIM)
+        for name in ("from", "to"):
+            victim.call(**alloc(name, (1, 64, 128, 512)))
+            victim.call(**fill(name, 1))
+        busy = [self.begin_phases(FIRST + number) for number in range(os.cpu_count())]
+        wait_for(lambda: len(self.running()) == len(busy))
+        for _ in range(3):
+            victim.call(**copy("to", "from"))
+        # No kernel has made an output yet.
+        self.assertEqual([kernel.done for kernel in self.running()], [0] * len(busy))
+        self.cancel(*busy)
+
+
 class Few(Crowd):
     """Of a daemon that may have no more threads."""
 
