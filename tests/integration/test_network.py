@@ -155,6 +155,16 @@ class Examples(Network):
                     self.assertRegex(parts[0].findtext(space + "title"), "; [0-9.]+ % data$")
             said = {text.text.split(":")[0] for text in svg.iter(space + "text")}
             self.assertLessEqual({one["name"] for one in plan["tensors"]}, said)
+        # All names, and of long ones the end: it says what the tensor is.
+        names = [f"block/layer_{i}/" + "BatchNormalization_" * 3 + end for i in range(70) for end in ("weights", "bias")]
+        tensors = {name: {"shape": [1, 1, 1, 1], "dtype": "fx8", "frac_bits": 4} for name in names}
+        with open(os.path.join(self.folder, "many.json"), "w", encoding="ascii") as file:
+            json.dump({"tensors": tensors, "operations": [{"fill": name, "value": 0} for name in names]}, file)
+        self.ctl("plan", "many.json", "--svg", "net.svg")
+        svg = xml.etree.ElementTree.parse(os.path.join(self.folder, "net.svg")).getroot()
+        said = [text.text.split(":")[0] for text in svg.iter(space + "text") if text.text.startswith("block/")]
+        self.assertEqual(len(said), 140)
+        self.assertEqual({text[-5:] for text in said}, {"ights", "_bias"})
         self.ctl("plan", os.path.join(EXAMPLES, "motion.json"), "--svg", "/nonexistent/x.svg", code=1, says="/nonexistent/x.svg")
         self.ctl(*"plan --npus 4 --npu-bytes 1024 --shape 2,3,4,5 --dtype fp32 --start-npu 2 --svg one.svg".split())
         xml.etree.ElementTree.parse(os.path.join(self.folder, "one.svg"))

@@ -106,6 +106,26 @@ class Networks(Folder):
         for name in ("g", "y"):
             self.assertGreater(noise_db(before[name], after[name]), 100)
 
+    def test_channels_are_equal_behind_pools(self):
+        """Weights whose channels differ by 64 become alike, also behind pools and a Flatten; the floats stay."""
+        wide = np.exp2(np.arange(8) - 3).astype(np.float32)
+        constants = {"w": random(1, 8, 3, 3, 3) * wide.reshape(-1, 1, 1, 1), "b": random(2, 8), "v": random(3, 4, 8, 3, 3) / 8,
+                     "u": random(4, 4 * 9, 5), "t": random(5, 6, 4 * 9)}  # fmt: skip
+        pool = {"kernel_shape": [2, 2], "strides": [2, 2]}
+        nodes = [("Conv", ["x", "w", "b"], ["a"], {}), ("Relu", ["a"], ["r"], {}), ("MaxPool", ["r"], ["p"], pool),
+                 ("Conv", ["p", "v"], ["c"], {}), ("AveragePool", ["c"], ["q"], {"kernel_shape": [3, 3]}),
+                 ("Flatten", ["q"], ["f"], {}), ("Gemm", ["f", "u"], ["y"], {}), ("Gemm", ["f", "t"], ["z"], {"transB": 1})]  # fmt: skip
+        graph, feeds = read(self.save(model(nodes, {"x": [1, 3, 16, 16]}, {"y": None, "z": None}, constants))), {"x": random(0, 1, 3, 16, 16)}
+        before = floats.run(graph, feeds)
+        fold.fold(graph, feeds)
+        fold.equalize(graph)
+        most = [np.abs(w).reshape(len(w), -1).max(1) for w in (graph.constants[graph.nodes[0].inputs[1]], graph.constants["v"])]
+        self.assertLess(most[0].max() / most[0].min(), 12)  # it was 64
+        self.assertFalse(np.array_equal(graph.constants["t"], constants["t"]))
+        after = floats.run(graph, feeds)
+        for name in ("y", "z"):
+            self.assertGreater(noise_db(before[name], after[name]), 110)
+
     def submit_samples(self, file, refusal=""):
         command = [NPUMEMCTL, "--spawn", "submit", "net/network.json", "--samples", file, "--out", "many"]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=SECONDS)

@@ -16,8 +16,9 @@ enum {
 	TIMELINE_LETTER = 6,
 	TIMELINE_WIDE_LETTER = 7,  /* enough for any name */
 	TIMELINE_TEXT = 14,	   /* height that a name needs */
-	TIMELINE_LISTED_MAX = 120, /* names to the right */
-	TIMELINE_LISTED_WIDTH = 210,
+	TIMELINE_LISTED_NAME = 44, /* bytes of a name to the right */
+	TIMELINE_LISTED_REST = 30, /* characters behind it */
+	TIMELINE_LISTED_COLUMNS = 5,
 	TIMELINE_SHARES = 6, /* height from which on shares can be told apart */
 	TIMELINE_LABEL = 44, /* width that the number of an operation needs */
 };
@@ -29,7 +30,8 @@ struct timeline {
 	unsigned n; /* operations of the file */
 	double column;
 	int64_t bytes; /* of the whole height */
-	unsigned n_listed;
+	unsigned n_listed, listed_lines;
+	double listed_width;
 };
 
 /* The left edge of an operation of the file, counted from 1 on. */
@@ -90,29 +92,49 @@ static void scale(struct timeline *timeline)
 	svg_text(svg, SVG_LEFT - 8, SVG_TOP + TIMELINE_HEIGHT + 16, "r", "operation");
 }
 
+/* The list has room for all names: as many columns as are wide enough for the longest, and then more lines. */
+static void list_begin(struct timeline *timeline)
+{
+	const struct lives *lives = timeline->lives;
+	size_t longest = 0;
+	timeline->listed_lines = TIMELINE_HEIGHT / TIMELINE_TEXT;
+	if (lives->n / TIMELINE_LISTED_COLUMNS + 1 > timeline->listed_lines)
+		timeline->listed_lines = (unsigned)(lives->n / TIMELINE_LISTED_COLUMNS + 1);
+	for (size_t i = 0; i < lives->n; i++) {
+		size_t length = strlen(timeline->network->tensors[lives->list[i].tensor].name);
+		longest = length > longest ? length : longest;
+	}
+	longest = longest < TIMELINE_LISTED_NAME ? longest : TIMELINE_LISTED_NAME;
+	timeline->listed_width = (double)(longest + TIMELINE_LISTED_REST) * TIMELINE_LETTER;
+}
+
+/* A long name without its middle: how it ends says what it is. Between characters, not within one. */
+static void shorten(const char *name, char text[TIMELINE_LISTED_NAME + 8])
+{
+	size_t length = strlen(name), first = TIMELINE_LISTED_NAME / 2, last = length - TIMELINE_LISTED_NAME / 2;
+	if (length <= TIMELINE_LISTED_NAME) {
+		snprintf(text, TIMELINE_LISTED_NAME + 8, "%s", name);
+		return;
+	}
+	while (first && (name[first] & 0xc0) == 0x80)
+		first--;
+	while ((name[last] & 0xc0) == 0x80)
+		last++;
+	snprintf(text, TIMELINE_LISTED_NAME + 8, "%.*s…%s", (int)first, name, name + last);
+}
+
 /* A name with no room in its box, in one of some columns to the right of all. */
 static void list_name(struct timeline *timeline, const struct lives_tensor *one, unsigned from, unsigned to)
 {
-	enum { LINES = TIMELINE_HEIGHT / TIMELINE_TEXT };
 	const char *name = timeline->network->tensors[one->tensor].name;
-	unsigned i = timeline->n_listed++;
-	double x = x_of(timeline, timeline->n + 1) + 16 + i / LINES * TIMELINE_LISTED_WIDTH;
-	double y = SVG_TOP + i % LINES * TIMELINE_TEXT;
-	char text[96];
-	if (i >= TIMELINE_LISTED_MAX)
-		return;
+	unsigned i = timeline->n_listed++, column = i / timeline->listed_lines;
+	double x = x_of(timeline, timeline->n + 1) + 16 + column * timeline->listed_width;
+	double y = SVG_TOP + i % timeline->listed_lines * TIMELINE_TEXT;
+	char text[TIMELINE_LISTED_NAME + 96], cut[TIMELINE_LISTED_NAME + 8];
+	shorten(name, cut);
 	svg_rect(&timeline->svg, x, y + 1, 10, 10, NPUMEM_BYTE_DATA, svg_colour(name), "the colour of %s", name);
-	snprintf(text, sizeof(text), "%.24s: %u to %u, at %" PRId64, name, from, to, one->offset);
+	snprintf(text, sizeof(text), "%s: %u to %u, at %" PRId64, cut, from, to, one->offset);
 	svg_text(&timeline->svg, x + 14, y + 10, "s", text);
-}
-
-static void list_end(struct timeline *timeline)
-{
-	char text[48];
-	if (timeline->n_listed <= TIMELINE_LISTED_MAX)
-		return;
-	snprintf(text, sizeof(text), "and %u more", timeline->n_listed - TIMELINE_LISTED_MAX);
-	svg_text(&timeline->svg, x_of(timeline, timeline->n + 1) + 16, SVG_TOP + TIMELINE_HEIGHT + 16, "s", text);
 }
 
 /* Up to its last use, by what its bytes are. */
@@ -239,10 +261,10 @@ int timeline_draw(FILE *out, const struct network *network, const struct lives *
 		return status;
 	scale(&timeline);
 	operations(&timeline);
+	list_begin(&timeline);
 	for (size_t i = 0; i < lives->n; i++)
 		if (lives->list[i].offset != NPUMEM_ANY)
 			box(&timeline, &lives->list[i]);
-	list_end(&timeline);
 	capacity(&timeline, geometry);
 	if (lives->n)
 		peak(&timeline);

@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
         "--method", choices=("snr", "max", "percentile"), default="snr",
         help="frac_bits: the best S/N, or those with which the largest value, or 99.99 %% of them, fit (snr)",
     )  # fmt: skip
-    made.add_argument("--equalize", action="store_true", help="scale the channels of neighbouring convolutions first")
+    made.add_argument("--equalize", action="store_true", help="scale the channels of neighbouring layers first")
     made.add_argument(
         "--round-by-samples", action="store_true", help="round weights so that the samples' outputs change least"
     )

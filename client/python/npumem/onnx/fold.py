@@ -296,47 +296,78 @@ def fold(graph: Graph, sample: Mapping[str, Array]) -> None:
 
 # ---- channels of neighbouring layers ----
 
+BY_CHANNEL = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")  # a factor of a channel goes through these
 
-def input_range(graph: Graph, node: Node) -> Array:
-    """The largest weight for each channel of a convolution's input."""
-    w = np.abs(graph.constants[node.inputs[1]])
-    if node.get("group", 1) > 1:
-        return np.asarray(w.reshape(len(w), -1).max(1))
-    return np.asarray(w.max((0, *range(2, w.ndim))))
+
+def readers(graph: Graph, name: str) -> Optional[list[Node]]:
+    """The nodes that read the channels of a value with weights of their own, also behind pools and a Flatten; None: what
+    is made of the value is used in another way, too."""
+    found: list[Node] = []
+    if name in graph.outputs or not graph.users(name):
+        return None
+    for user in graph.users(name):
+        if user.op in BY_CHANNEL or is_flat(graph, user):
+            behind = readers(graph, user.outputs[0]) if len(user.outputs) == 1 else None
+            if behind is None:
+                return None
+            found += behind
+        elif can_equalize(graph, user, name):
+            found.append(user)
+        else:
+            return None
+    return found
+
+
+def is_flat(graph: Graph, node: Node) -> bool:
+    """The channels of each picture become one line, in their order."""
+    if node.op not in ("Flatten", "Reshape"):
+        return False
+    shape, flat = graph.shapes[node.inputs[0]], graph.shapes[node.outputs[0]]
+    return len(shape) > 2 and flat == (shape[0], math.prod(shape[1:]))
+
+
+def can_equalize(graph: Graph, user: Node, name: str) -> bool:
+    """The user reads `name` with weights of its own: a product, or a convolution without groups or with one output a
+    channel."""
+    w = graph.constant(user.input(1))
+    if user.inputs[0] != name or w is None or len(graph.users(user.inputs[1])) > 1:
+        return False
+    if user.op == "Gemm":
+        return not user.get("transA", 0)
+    return user.op == "Conv" and (user.get("group", 1) == 1 or (user.get("group", 1) == w.shape[0] and w.shape[1] == 1))
+
+
+def by_input(node: Node, w: Array, channels: int) -> Array:
+    """Weights with the channels of the input first, as a view."""
+    if node.op == "Gemm":
+        return w.reshape(len(w), channels, -1).swapaxes(0, 1) if node.get("transB", 0) else w.reshape(channels, -1)
+    return w if node.get("group", 1) > 1 else w.swapaxes(0, 1)
 
 
 def equalize(graph: Graph, rounds: int = 8) -> None:
-    """Scales the channels between neighbouring convolutions so that one format fits all of a tensor.
+    """Scales the channels between neighbouring layers so that one format fits all of a tensor.
 
     A channel's outputs are divided by s, and the weights that read it are multiplied by s. Nothing changes in floats.
     """
     for _ in range(rounds):
         for node in graph.nodes:
-            users = graph.users(node.outputs[0])
-            if node.op != "Conv" or node.relu not in ("none", "gen") or node.outputs[0] in graph.outputs or not users:
+            if node.op != "Conv" or node.relu not in ("none", "gen"):
                 continue
             if any(name in graph.constants and len(graph.users(name)) > 1 for name in node.inputs):
                 continue  # weights of two nodes
-            if not all(can_equalize(graph, user, node.outputs[0]) for user in users):
-                continue
+            users = readers(graph, node.outputs[0])
             w, b = weights_of(graph, node)
-            assert w is not None
+            if users is None or w is None:
+                continue
+            for user in users:
+                graph.constants[user.inputs[1]] = graph.constants[user.inputs[1]].copy()
+            theirs = [by_input(user, graph.constants[user.inputs[1]], len(w)) for user in users]
             own = np.abs(w).reshape(len(w), -1).max(1)
-            theirs = np.max([input_range(graph, user) for user in users], 0)
-            both = (own > 0) & (theirs > 0)
-            s = np.clip(np.where(both, np.sqrt(own * theirs) / np.maximum(theirs, 1e-30), 1), 1e-3, 1e3)
+            most = np.max([np.abs(v).reshape(len(w), -1).max(1) for v in theirs], 0)
+            both = (own > 0) & (most > 0)
+            s = np.clip(np.where(both, np.sqrt(own * most) / np.maximum(most, 1e-30), 1), 1e-3, 1e3).astype(np.float32)
             graph.constants[node.inputs[1]] = (w / s.reshape(-1, *[1] * (w.ndim - 1))).astype(np.float32)
             if b is not None:
                 graph.constants[node.inputs[2]] = (b / s).astype(np.float32)
-            for user in users:
-                v = graph.constants[user.inputs[1]]
-                wide = (-1,) + (1,) * (v.ndim - 1) if user.get("group", 1) > 1 else (1, -1) + (1,) * (v.ndim - 2)
-                graph.constants[user.inputs[1]] = (v * s.reshape(wide)).astype(np.float32)
-
-
-def can_equalize(graph: Graph, user: Node, name: str) -> bool:
-    """The user reads `name` with weights of its own: a convolution without groups, or with one output a channel."""
-    w = graph.constant(user.input(1))
-    if user.op != "Conv" or user.inputs[0] != name or w is None or len(graph.users(user.inputs[1])) > 1:
-        return False
-    return user.get("group", 1) in (1, w.shape[0]) and (user.get("group", 1) == 1 or w.shape[1] == 1)
+            for v in theirs:
+                v *= s.reshape(-1, *[1] * (v.ndim - 1))

@@ -66,7 +66,7 @@ def load(
     samples    an array with samples along its first axis, or one for each input by name; formats come from the first 16
     dtype      fx8, fx16, or mixed: fx8 where a layer allows, fx16 data with fx8 weights elsewhere
     method     the frac_bits with the best S/N (snr), or with which the largest value (max) or a percentile fits
-    equalize   scales channels of neighbouring convolutions against each other first
+    equalize   scales channels of neighbouring layers against each other first
     correct    puts the mean of what rounded weights lose into the biases
     by_samples rounds weights with the samples in view
     host       runs what no kernel does on the host, between two lists of operations
