@@ -574,7 +574,9 @@ class Submit(Network):
         for columns in (40, 80):
             lines = on_terminal(columns, "--socket", self.daemon.path, "submit", os.path.join(EXAMPLES, "motion.json"),
                                 "--out", self.folder)
-            self.assertLessEqual(max(map(len, lines)), columns, lines)
+            # A bar, which a run of more than 0.1 s has, is drawn over itself.
+            pieces = [piece for line in lines for piece in line.split("\r")]
+            self.assertLessEqual(max(map(len, pieces)), columns, lines)
             for name in ("motion", "picture"):
                 lines = on_terminal(columns, "plan", os.path.join(EXAMPLES, name + ".json"), "--chip", "bm1684")
                 table = lines[lines.index("") : lines.index("", lines.index("") + 1)]

@@ -135,7 +135,7 @@ class Device:
         reuse     never, if-safe, unchecked: whether it may lie over the empty blocks of others
         dma_only  no kernel may write it
         pinned    a compaction does not move it
-        wait      seconds to stand in line where there is no room; DeadlineExceeded after that
+        wait      seconds to wait if there is no room; DeadlineExceeded after that
         rounding  of floats into fx8 and fx16; None: the device's
         label     of one without a name: what refusals, events and pictures call it; up to 63 printable ASCII characters"""
         values = None if array is None else np.asarray(array)
