@@ -14,7 +14,7 @@ import npumem
 import numpy as np
 import npumem.onnx
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from support import SECONDS, Daemon
 
 
@@ -105,6 +105,17 @@ class Refused(Folder):
         tensor.external_data.add(key="location", value="../../../../etc/passwd")
         self.save(made)
         self.assert_refused("1 constants are in other files (c)", "save the model as one file", words=self.given)
+
+    def test_data_of_a_node_in_another_file(self):
+        with open(self.at("mine.bin"), "wb") as file:
+            file.write(bytes(24))
+        value = numpy_helper.from_array(random(1, 1, 2, 3), "v")
+        value.ClearField("raw_data")
+        value.data_location = TensorProto.EXTERNAL
+        value.external_data.add(key="location", value="mine.bin")
+        nodes = [("Constant", [], ["c"], {"value": value}), ("Add", ["x", "c"], ["y"], {})]
+        self.save(model(nodes, {"x": [1, 2, 3]}, {"y": None}))
+        self.assert_refused("1 constants are in other files (v)", "save the model as one file", words=self.given)
 
     def test_a_constant_that_takes_all_memory(self):
         shape = {"s": np.array([1 << 40], np.int64)}

@@ -126,8 +126,10 @@ def names_of(model: onnx.ModelProto) -> list[Any]:
 
 
 def outside_files(model: onnx.ModelProto) -> list[str]:
-    """Constants whose data are in other files."""
-    return [t.name for t in model.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL]
+    """Constants whose data are in other files: what reads them would open any file below the current folder."""
+    of_nodes = [one.t for node in model.graph.node for one in node.attribute if one.HasField("t")]
+    all_of_them = (*model.graph.initializer, *of_nodes)
+    return [t.name for t in all_of_them if t.data_location == onnx.TensorProto.EXTERNAL]
 
 
 def converted(model: onnx.ModelProto, path: str) -> onnx.ModelProto:
