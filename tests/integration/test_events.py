@@ -34,6 +34,17 @@ class Events(TestCase):
     def free(self, client, *names):
         client.call(free=pb.FreeRequest(tensors=[pb.Ref(name=n) for n in names]))
 
+    def test_a_refusal_that_quotes_what_is_no_text(self):
+        """Neither what no message in Python may have, nor a control sequence of terminals."""
+        client, follower = self.client(), self.subscriber("refused")
+        for text in (b"\xf8\x90\x80\x80", "\x9b2J".encode()):
+            client.id += 1
+            request = pb.Request(id=client.id, subscribe=pb.SubscribeRequest(kinds=["~" * len(text)]))
+            client.sock.sendall(frame(request.SerializeToString().replace(b"~" * len(text), text)))
+            refused = client.receive()
+            self.assertRegex(refused.message, "^there are no events of the kind [ -~]*$")
+            self.assertEqual(self.next(follower, "refused").message, refused.message)
+
     def test_of_each_kind(self):
         client = self.client()
         follower = self.subscriber()

@@ -209,9 +209,10 @@ static void answer(struct call *call, int status)
 		reply_drop(&call->reply);
 	if (!status)
 		npumem_error_clear(call->error);
-	else
-		events_refused(call->session, call->id, call->error);
 	reply_end(&call->reply, call->id, call->error);
+	/* As it was answered: of ASCII alone, which others' programs and terminals can have. */
+	if (status)
+		events_refused(call->session, call->id, call->error);
 	count(call);
 	recording_end(call, call->error->status);
 }
