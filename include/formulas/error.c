@@ -15,35 +15,51 @@ void npumem_error_clear(struct npumem_error *error)
 	error->n_fields = 0;
 }
 
-/* The length of the UTF-8 character at `text`; 0 where there is none, an overlong or a surrogate one included. */
-static size_t character_length(const unsigned char *text)
+/* The length of the UTF-8 character at `text`, and its number; 0 where there is none, an overlong or a surrogate one
+ * included. */
+static size_t character_length(const unsigned char *text, uint32_t *point)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	*point = text[0];
 	if (text[0] < 0x80)
 		return 1;
 	size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-	uint32_t point = text[0] & (0xff >> (length + 1));
+	*point &= 0xff >> (length + 1);
 	for (size_t i = 1; i < length; i++) {
 		if ((text[i] & 0xc0) != 0x80)
 			return 0;
-		point = point << 6 | (text[i] & 0x3f);
+		*point = *point << 6 | (text[i] & 0x3f);
 	}
-	bool valid = text[0] >= 0xc0 && point >= least[length] && point <= 0x10ffff && point >> 11 != 0x1b;
+	bool valid = text[0] >= 0xc0 && text[0] < 0xf8 && *point >= least[length] && *point <= 0x10ffff &&
+		     *point >> 11 != 0x1b;
 	return valid ? length : 0;
+}
+
+/* What terminals take for a command (U+009B begins one as ESC [ does), a line's end, or the other direction. */
+static bool is_control(uint32_t point)
+{
+	return point < 0x20 || (point >= 0x7f && point < 0xa0) || (point >= 0x2028 && point <= 0x202e) ||
+	       (point >= 0x2066 && point <= 0x2069);
 }
 
 /* Quoted values may carry line ends, terminal escapes, or bytes that are no text; a long one may have been cut in
  * the middle of a character. */
 static void make_printable(char *text)
 {
+	char *to = text;
 	while (*text) {
-		size_t length = character_length((const unsigned char *)text);
-		if (length == 0 || (unsigned char)*text < 0x20 || *text == 0x7f) {
-			*text = '?';
-			length = 1;
+		uint32_t point;
+		size_t length = character_length((const unsigned char *)text, &point);
+		if (length == 0 || is_control(point)) {
+			*to++ = '?';
+			text += length ? length : 1;
+			continue;
 		}
+		memmove(to, text, length);
+		to += length;
 		text += length;
 	}
+	*to = 0;
 }
 
 int npumem_error_set(struct npumem_error *error, int status, const char *format, ...)

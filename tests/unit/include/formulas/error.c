@@ -68,7 +68,11 @@ START_TEST(printable)
 		{"\xed\xa0\x80", "???"},	   /* surrogate */
 		{"\xf4\x90\x80\x80", "????"},	   /* past U+10FFFF */
 		{"\xf8\x88\x80\x80\x80", "?????"}, /* five bytes */
+		{"\xf8\x90\x80\x80", "????"},	   /* a lead of five, and three */
 		{"\xed\x9f\xbf", "\xed\x9f\xbf"},  /* the last before the surrogates */
+		{"a\xc2\x9b" "31m", "a?31m"},	   /* CSI */
+		{"a\xc2\xa0", "a\xc2\xa0"},	   /* the first behind those */
+		{"\xe2\x80\xae" "a\xe2\x81\xa9", "?a?"}, /* directions */
 	};
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct npumem_error error = {0};
