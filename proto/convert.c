@@ -2,12 +2,24 @@
  * A member that a message leaves out becomes the struct's default, and the other way round. */
 #include "proto/convert.h"
 
+/* Bytes of a terminal's control at `text`: U+0080 to U+009F are, as those of ASCII. */
+static size_t control_bytes(const unsigned char *text)
+{
+	if (text[0] == 0xc2 && text[1] >= 0x80 && text[1] < 0xa0)
+		return 2;
+	return text[0] < ' ' || text[0] == 127;
+}
+
 void convert_text_from(const char *from, char *to, size_t bytes)
 {
 	size_t n = 0;
 
-	for (; from && *from && n + 1 < bytes; from++)
-		to[n++] = (unsigned char)*from < ' ' || *from == 127 ? '?' : *from;
+	while (from && *from && n + 1 < bytes) {
+		size_t control = control_bytes((const unsigned char *)from);
+
+		to[n++] = control ? '?' : *from;
+		from += control ? control : 1;
+	}
 	to[n] = 0;
 }
 

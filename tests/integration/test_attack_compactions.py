@@ -62,6 +62,26 @@ class Compactions(TestCase):
         client.call(**alloc(tiny, (1, 64, 1, 16)))
         return answer
 
+    def test_an_allocation_that_waits_behind_it_keeps_nobody_in_line(self):
+        """One that may lie over others is searched for in its user's order: behind a compaction that waits for a long
+        kernel, and as long as it is searched for nobody else in line is tried."""
+        root, bob = self.client(), self.client(BOB)
+        kernel, waiter, compacts = (self.client(ALICE) for _ in range(3))
+        endless = Endless(kernel)
+        root.call(**alloc("tiny", (1, 64, 1, 16)))
+        root.call(**alloc("rest", (1, 64, 1, root.stat().largest_free)))
+        runs = kernel.post(endless.call())[0]
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 64, 1, 4096))
+        request = pb.AllocRequest(tensors=[pb.Allocation(name="w", spec=spec, reuse=pb.IF_SAFE)], wait_ms=1 << 30)
+        waits = waiter.post({"alloc": request})
+        compacts.post(COMPACT)
+        self.assertEqual(bob.ask(**alloc("b", (1, 64, 1, 4096), wait_ms=100)).status, pb.DEADLINE_EXCEEDED)
+        root.call(**free("tiny"))
+        self.assertEqual(bob.ask(**alloc("b", (1, 64, 1, 4096), wait_ms=300)).status, pb.DEADLINE_EXCEEDED)
+        kernel.call(cancel=pb.CancelRequest(request_id=runs))
+        root.call(**free("rest"))
+        self.assertEqual(waiter.answers(waits)[0].status, pb.OK)
+
     def check_victim(self, attack, n, *calls):
         """A round of the calls beside the attack, by its p50 and p99."""
         bob = self.client(BOB)

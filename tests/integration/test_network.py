@@ -407,7 +407,8 @@ class Submit(Network):
         self.submit(x, {"write": "x", "file": "x.npy"}, code=1, says='"quantize": true takes them')
 
     def test_control_characters(self):
-        for bad in (tensor("x\ny", (1, 1, 1, 1)), {"run\x1b": "relu"}, {"open": ["a\tb"]}):
+        more = [{"open": [f"a{one}b"]} for one in "\t\x7f\x80\x9b\u2028\u202e\u2066"]
+        for bad in (tensor("x\ny", (1, 1, 1, 1)), {"run\x1b": "relu"}, *more):
             self.submit(bad, code=1, says="stdin: a string has a control character in it")
 
     def test_views_as_operands(self):

@@ -176,6 +176,7 @@ void gate_leave_queues(struct call *call)
 	call->is_in_scheduler = false;
 	scheduler_leave(scheduler_of(call), &call->entry);
 	gate_fewer(call->rpc, call->entry.user);
+	call->rpc->service->waiting.room |= call->entry.is_exclusive;
 }
 
 void gate_enter_again(struct call *call)

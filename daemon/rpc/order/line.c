@@ -115,11 +115,16 @@ static bool may_search(const struct call *call)
 
 static void try(struct call *call)
 {
+	bool searches = may_search(call);
 	int status;
 
+	/* It would wait behind its user's compaction, for as long as that waits, and nobody in line would be
+	 * tried. Its turn comes again when the compaction is over. */
+	if (searches && call->session->user->order.exclusive)
+		return;
 	call->turn = TENSORS_HEAD;
 	npumem_error_clear(call->error);
-	if (may_search(call)) {
+	if (searches) {
 		call->rpc->searching = call;
 		gate_enter_again(call);
 		return;

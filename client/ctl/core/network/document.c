@@ -88,11 +88,16 @@ static int parse(const char *text, size_t bytes, struct document *document, stru
 	return 0;
 }
 
+/* U+0080 to U+009F are controls, too: U+009B begins a terminal's command as ESC [ does. U+2028 to U+202E and
+ * U+2066 to U+2069 end a line, or turn its direction. jansson has seen to it that it is UTF-8. */
 static bool is_plain(const char *text)
 {
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+		bool is_wide = c[0] == 0xe2 && ((c[1] == 0x80 && c[2] >= 0xa8 && c[2] <= 0xae) ||
+						(c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
+		if (*c < ' ' || *c == 0x7f || (c[0] == 0xc2 && c[1] < 0xa0) || is_wide)
 			return false;
+	}
 	return true;
 }
 

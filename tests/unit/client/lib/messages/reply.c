@@ -10,6 +10,10 @@ START_TEST(text_is_cut_and_cleaned)
 	ck_assert_str_eq(to, "short");
 	convert_text_from("a\nb\tc\033d", to, sizeof(to));
 	ck_assert_str_eq(to, "a?b?c?d");
+	convert_text_from("a\xc2\x9b"
+			  "2\xc3\xbc",
+			  to, sizeof(to));
+	ck_assert_str_eq(to, "a?2\xc3\xbc");
 	convert_text_from("far too long", to, sizeof(to));
 	ck_assert_str_eq(to, "far too");
 	convert_text_from(NULL, to, sizeof(to));
