@@ -89,6 +89,26 @@ START_TEST(every_type_of_integer)
 }
 END_TEST
 
+/* What differs are the integers; signal and noise are those of the numbers before they were rounded. */
+START_TEST(several_samples_of_reals)
+{
+	static const int8_t is[] = {16, 8, 0, 4}, expected[] = {16, 8, 1, 4};
+	static const float reals[] = {1.0F, 0.5F, 0.05F, 0.25F};
+	struct compare all = {.n = 0}, one = {.n = 0}, other = {.n = 0};
+	compare_add_reals(&one, NPUMEM_FX8, 4, is, expected, reals, 2);
+	ck_assert(!one.n_differ && isinf(compare_snr(&one)));
+	compare_merge(&all, &one);
+	compare_add_reals(&other, NPUMEM_FX8, 4, is + 2, expected + 2, reals + 2, 2);
+	compare_merge(&all, &other);
+	ck_assert_uint_eq(all.n, 4);
+	ck_assert_uint_eq(all.n_differ, 1);
+	ck_assert_uint_eq(all.first, 0); /* of its sample */
+	ck_assert(all.is == 0 && all.expected == 1 && all.largest == 1);
+	/* 10 log10((16^2 + 8^2 + 0.8^2 + 4^2) / 0.8^2) */
+	ck_assert(fabs(compare_snr(&all) - 27.21) < 0.01);
+}
+END_TEST
+
 Suite *suite_compare(void)
 {
 	Suite *suite = suite_create("client/ctl/network/compare");
@@ -97,6 +117,7 @@ Suite *suite_compare(void)
 	tcase_add_test(tcase, nothing_differs);
 	tcase_add_test(tcase, real_numbers);
 	tcase_add_test(tcase, every_type_of_integer);
+	tcase_add_test(tcase, several_samples_of_reals);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
