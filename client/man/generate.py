@@ -23,7 +23,8 @@ def escape(text):
 
 
 def literal(text):
-    return "```\n" + text.rstrip("\n") + "\n```\n"
+    """scdoc takes a backslash as an escape here, too."""
+    return "```\n" + text.rstrip("\n").replace("\\", "\\\\") + "\n```\n"
 
 
 def said(*words):

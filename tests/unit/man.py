@@ -72,7 +72,8 @@ def main():
         + re.findall(r'^PARAM\(\w+, "(\w+)"', read(include, "npumem", "params.def"), re.MULTILINE),
         "libnpumem.3": re.findall(r"^(npumem_\w+)@", read(symbols), re.MULTILINE)
         + [f"NPUMEM_{name}" for macro in ("status", "dtype", "layout") for name in enumerators(include, macro)]
-        + [f"NPUMEM_MODE_{name}" for name in enumerators(include, "mode")],
+        + [f"NPUMEM_MODE_{name}" for name in enumerators(include, "mode")]
+        + ['fprintf(stderr, "%s\\n", error.message)'],
         "npumem-python.3": re.findall(r'^    "([A-Za-z]\w+)",$', read(python), re.MULTILINE),
         "npumem.7": ["aligned", "compact", "matrix", "strided", "4n", "2n", "2ic", "footprint", "embARC MLI", "vendor"],
         "npumem-wire.7": re.findall(r"^STATUS\(([A-Z_]+)", read(include, "npumem", "status.def"), re.MULTILINE),
