@@ -23,7 +23,7 @@ ROWS = {
     "include/formulas": ["include/formulas/"],
     "proto/spin.c": ["proto/", "sched", "time"],
     "proto": ["proto/", "protobuf-c/", "zlib", "endian"],
-    "daemon/device/memory": ["daemon/device/memory/", "daemon/device/isa.h"],
+    "daemon/device/memory": ["daemon/device/memory/", "daemon/device/isa.h", "daemon/device/implementations.h"],
     "daemon/device/geometry": ["daemon/device/geometry/", "include/formulas/kind_mask.h"],
     "daemon/device/arena": ["daemon/device/arena/", "daemon/device/memory/"],
     "daemon/device": ["daemon/device/", "include/formulas/kind_mask.h"],

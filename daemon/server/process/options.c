@@ -127,11 +127,11 @@ static bool set_isa(struct parse *parse)
 
 	if (isa == ISA_ANY)
 		return refuse(parse, "one of "
-#define ISA(name, NAME, number) #name " "
+#define ISA(name, NAME, number, includes) #name " "
 #include "daemon/device/isa.def"
 #undef ISA
 				     "is known");
-	if (isa > isa_best()) {
+	if (!isa_runs(isa)) {
 		char best[64];
 
 		snprintf(best, sizeof(best), "the best that there is here is %s", isa_name(isa_best()));

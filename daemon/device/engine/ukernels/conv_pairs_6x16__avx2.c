@@ -4,8 +4,6 @@
 
 #include "daemon/device/engine/ukernel_plain.h"
 
-extern const struct ukernel conv_pairs_6x16__avx2;
-
 enum { COLUMNS = 16, VECTORS = 2 };
 
 UKERNEL_INLINE __m256i load(unsigned bytes, const void *line, int64_t i)

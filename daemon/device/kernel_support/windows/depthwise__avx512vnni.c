@@ -2,8 +2,9 @@
  * their windows, four taps to each 32-bit element. The unsigned side is the input, shifted by 128; what that adds
  * to the sums, for padding too, is taken back with the bias. A mask keeps loads inside the row: padding is zero.
  */
-#include "daemon/device/fixed/rows/vector__avx512vnni.h"
-#include "daemon/device/fixed/rows/vector_rounding.h"
+#include "daemon/device/fixed/rows/vectors/vector__avx512vnni.h"
+#include "daemon/device/implementations.h"
+#include "daemon/device/fixed/rows/vectors/vector_rounding.h"
 #include "daemon/device/kernel_support/windows/depthwise.h"
 
 #include <string.h>
@@ -305,9 +306,7 @@ ROWS(2)
 ROWS(3)
 ROWS(4)
 
-int64_t depthwise_run_fx8__avx512vnni(const struct depthwise *depthwise, const struct depthwise_channel *channel,
-				      const struct depthwise_outputs *outputs);
-int64_t depthwise_run_fx8__avx512vnni(const struct depthwise *depthwise, const struct depthwise_channel *channel,
+int64_t depthwise_fx8__avx512vnni(const struct depthwise *depthwise, const struct depthwise_channel *channel,
 				      const struct depthwise_outputs *outputs)
 {
 	int64_t (*const rows[])(const struct strip *, int64_t, int64_t, int64_t) = {rows_1, rows_2, rows_3,

@@ -538,6 +538,11 @@ VECTOR vector vector_scaled_mean(vector a, int32_t n, double scale, enum npumem_
 	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
+VECTOR vector vector_gather_pairs(const int16_t *words, vector at)
+{
+	return _mm256_i32gather_epi32((const int *)(const void *)words, at, sizeof(*words));
+}
+
 enum { VECTOR_TABLE = 384 };
 struct vector_table {
 	const int16_t *words;
@@ -550,7 +555,7 @@ VECTOR struct vector_table vector_table_load(const int16_t *words)
 
 VECTOR vector vector_table_pairs(const struct vector_table *table, vector at)
 {
-	return _mm256_i32gather_epi32((const int *)(const void *)table->words, at, sizeof(*table->words));
+	return vector_gather_pairs(table->words, at);
 }
 
 VECTOR vector vector_count_outside(vector counts, vector x, vector low, vector high, int64_t n)

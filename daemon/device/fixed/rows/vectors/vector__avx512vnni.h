@@ -329,6 +329,12 @@ VECTOR void vector_store_reals(float *to, vector x, float scale, int64_t n)
 		_mm512_mask_storeu_ps(to, vector_lanes(n), reals);
 }
 
+/* Words `at` and at + 1, in the low and the high half of each element. */
+VECTOR vector vector_gather_pairs(const int16_t *words, vector at)
+{
+	return _mm512_i32gather_epi32(at, words, sizeof(*words));
+}
+
 /* Up to 384 words, in registers. */
 enum { VECTOR_TABLE = 384 };
 struct vector_table {
