@@ -3,8 +3,7 @@
  * in 64. */
 #include "daemon/device/fixed/dot.h"
 
-#include "daemon/device/fixed/rows/vectors/vector__avx512vnni.h"
-#include "daemon/device/implementations.h"
+#include "daemon/device/fixed/rows/vectors/vector.h"
 
 enum { WORDS = 32 };
 

@@ -149,8 +149,8 @@ void fold_narrow_windows(enum fold fold, enum isa isa, const void *columns, unsi
 {
 	int64_t done = implementations[isa].folds->of[fold].narrow_windows(columns, bytes, window, n, to);
 	if (done < n)
-		folds__scalar.of[fold].narrow_windows((const uint8_t *)columns + done * window->stride * bytes, bytes,
-						  window, n - done, (uint8_t *)to + done * bytes);
+		folds__scalar.of[fold].narrow_windows((const uint8_t *)columns + done * window->stride * bytes,
+						      bytes, window, n - done, (uint8_t *)to + done * bytes);
 }
 
 int32_t fold_across(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n)

@@ -1,8 +1,7 @@
 /* 256 bytes are four vectors, of which a permutation reads two; the input's sign chooses which. */
-#include "daemon/device/fixed/rows/vectors/vector__avx512vnni.h"
+#include "daemon/device/fixed/rows/vectors/vector.h"
 
 #include "daemon/device/fixed/rows/lut_bytes.h"
-#include "daemon/device/implementations.h"
 
 struct table {
 	__m512i quarters[4];

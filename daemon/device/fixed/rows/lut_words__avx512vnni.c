@@ -1,10 +1,9 @@
 /* Tables read with words, 32 at a time: entries and their differences from the next one are two tables in
  * registers, of which a permutation reads 64 words. The interpolation is a product of which the high half is kept,
  * with halves rounded up; what another mode does to a tie is taken back. */
-#include "daemon/device/fixed/rows/vectors/vector__avx512vnni.h"
+#include "daemon/device/fixed/rows/vectors/vector.h"
 
 #include "daemon/device/fixed/rows/lut.h"
-#include "daemon/device/implementations.h"
 
 enum { PAIRS = VECTOR_TABLE / 64, SCALE = 15 };
 

@@ -301,7 +301,7 @@ static void finish(const struct row *row, row_function *scalar, int64_t done, in
 #define ROW(name, value)                                                                                          \
 	void row_##name(const struct row *row, int64_t n, int64_t *saturated)                                     \
 	{                                                                                                         \
-		finish(row, rows__scalar.name, row->rows->name(row, n, saturated), n, saturated);                  \
+		finish(row, rows__scalar.name, row->rows->name(row, n, saturated), n, saturated);                 \
 	}
 #include "daemon/device/fixed/rows/rows.def"
 #undef ROW

@@ -1,4 +1,5 @@
-/* Joins of sums in loops that compilers make vectors of, 64 bits for each; rows/sums.c says which formats they take.
+/* Joins of sums in loops that compilers make vectors of, 64 bits for each; rows/sums.c says which formats they
+ * take.
  */
 #include "daemon/device/fixed/rows/sums.h"
 

@@ -28,7 +28,7 @@ VECTOR vector taps_join(struct taps_sum sum, const bool split)
 	if (!split)
 		return sum.low;
 	vector high = vector_add(sum.high, vector_right(sum.low, vector_set(8)));
-	vector mark = vector_if_zero(vector_and(sum.low, vector_set(0xff)), vector_set(1), vector_set(0));
+	vector mark = vector_min(vector_and(sum.low, vector_set(0xff)), vector_set(1));
 	return vector_or(vector_left(high, vector_set(8 - TAPS_DROP)), mark);
 }
 

@@ -1,33 +1,15 @@
-/* What the rows' templates are made of, for AVX-512: vectors of 32-bit elements that come from and go to
- * containers of 8 and 16 bits. A tail is a vector with a mask: nothing beyond its n elements is read, written or
- * counted. */
+/* AVX-512's part of vector.h, which includes it. */
 #ifndef DEVICE_VECTOR_AVX512VNNI_H
 #define DEVICE_VECTOR_AVX512VNNI_H
-
-#include <immintrin.h>
-#include <stdint.h>
-
-#include <npumem/types.h>
-
-#define VECTOR static inline __attribute__((always_inline))
-/* Of a loop whose vectors are to be registers. */
-#ifdef __clang__
-#define VECTOR_UNROLL _Pragma("unroll")
-#else
-#define VECTOR_UNROLL _Pragma("GCC unroll 16")
-#endif
-
-enum { VECTOR_N = 16, VECTOR_TAILS = 1 };
-typedef __m512i vector;
 
 VECTOR __mmask16 vector_lanes(int64_t n)
 {
 	return n >= VECTOR_N ? 0xffff : (__mmask16)((1u << n) - 1);
 }
 
-VECTOR vector vector_set(int32_t x)
+VECTOR vector vector_select(vector mask, vector a, vector b)
 {
-	return _mm512_set1_epi32(x);
+	return _mm512_ternarylogic_epi32(mask, a, b, 0xca);
 }
 
 /* n elements, sign extended; zero beyond them. */
@@ -49,8 +31,6 @@ VECTOR vector vector_load32(const void *from, int64_t n)
 }
 
 /* As they lie in memory: n bytes of elements of 1 or 2, `bytes`, signed. */
-enum { VECTOR_BYTES = 64 };
-
 VECTOR __mmask64 vector_byte_lanes(int64_t n)
 {
 	return n >= VECTOR_BYTES ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
@@ -64,21 +44,6 @@ VECTOR vector vector_load_raw(const void *from, int64_t n)
 VECTOR void vector_store_raw(void *to, vector x, int64_t n)
 {
 	_mm512_mask_storeu_epi8(to, vector_byte_lanes(n), x);
-}
-
-VECTOR vector vector_set_raw(int32_t x, unsigned bytes)
-{
-	return bytes == 1 ? _mm512_set1_epi8((char)x) : _mm512_set1_epi16((short)x);
-}
-
-VECTOR vector vector_min_raw(vector a, vector b, unsigned bytes)
-{
-	return bytes == 1 ? _mm512_min_epi8(a, b) : _mm512_min_epi16(a, b);
-}
-
-VECTOR vector vector_max_raw(vector a, vector b, unsigned bytes)
-{
-	return bytes == 1 ? _mm512_max_epi8(a, b) : _mm512_max_epi16(a, b);
 }
 
 /* Elements 0, stride, … of an array of 32 bits. */
@@ -124,41 +89,6 @@ VECTOR void vector_store16(void *to, vector x, int64_t n)
 		_mm256_mask_storeu_epi16(to, vector_lanes(n), words);
 }
 
-VECTOR vector vector_add(vector a, vector b)
-{
-	return _mm512_add_epi32(a, b);
-}
-
-VECTOR vector vector_sub(vector a, vector b)
-{
-	return _mm512_sub_epi32(a, b);
-}
-
-VECTOR vector vector_mul(vector a, vector b)
-{
-	return _mm512_mullo_epi32(a, b);
-}
-
-VECTOR vector vector_and(vector a, vector b)
-{
-	return _mm512_and_si512(a, b);
-}
-
-VECTOR vector vector_or(vector a, vector b)
-{
-	return _mm512_or_si512(a, b);
-}
-
-VECTOR vector vector_min(vector a, vector b)
-{
-	return _mm512_min_epi32(a, b);
-}
-
-VECTOR vector vector_max(vector a, vector b)
-{
-	return _mm512_max_epi32(a, b);
-}
-
 /* By a count for each element; one past 31 gives 0, or the sign. */
 VECTOR vector vector_left(vector a, vector count)
 {
@@ -170,163 +100,12 @@ VECTOR vector vector_right(vector a, vector count)
 	return _mm512_srav_epi32(a, count);
 }
 
-/* b where a is negative, else a. */
-VECTOR vector vector_if_negative(vector a, vector b)
-{
-	return _mm512_mask_blend_epi32(_mm512_movepi32_mask(a), a, b);
-}
-
-/* b where a is zero, else x. */
-VECTOR vector vector_if_zero(vector a, vector x, vector b)
-{
-	return _mm512_mask_blend_epi32(_mm512_testn_epi32_mask(a, a), x, b);
-}
-
-/* Adds one to the counts where x, of n elements, is zero. */
-VECTOR vector vector_count_zeros(vector counts, vector x, int64_t n)
-{
-	__mmask16 zero = _mm512_mask_testn_epi32_mask(vector_lanes(n), x, x);
-	return _mm512_mask_add_epi32(counts, zero, counts, _mm512_set1_epi32(1));
-}
-
-enum { VECTOR_DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC };
-
-/* floor(a * scale / b), with its lowest bit set where that is not exact; what is past +-2^20 may be anything past
- * it. The elements of a and b have 8 bits, so that those of a float decide; `scale` is a power of two. */
-VECTOR vector vector_quotient8(vector a, vector b, double scale)
-{
-	__m512 end = _mm512_set1_ps(1 << 20);
-	__m512 x = _mm512_div_ps(_mm512_cvtepi32_ps(a), _mm512_cvtepi32_ps(b));
-	x = _mm512_mul_ps(x, _mm512_set1_ps((float)scale));
-	x = _mm512_max_ps(_mm512_min_ps(x, end), _mm512_sub_ps(_mm512_setzero_ps(), end));
-	vector floor = _mm512_cvt_roundps_epi32(x, VECTOR_DOWN);
-	__mmask16 inexact = _mm512_cmp_ps_mask(x, _mm512_cvtepi32_ps(floor), _CMP_NEQ_UQ);
-	return _mm512_mask_or_epi32(floor, inexact, floor, _mm512_set1_epi32(1));
-}
-
-VECTOR __m256i vector_quotient_half(__m256i a, __m256i b, double scale)
-{
-	__m512d end = _mm512_set1_pd(1 << 20);
-	__m512d x = _mm512_div_pd(_mm512_cvtepi32_pd(a), _mm512_cvtepi32_pd(b));
-	x = _mm512_mul_pd(x, _mm512_set1_pd(scale));
-	x = _mm512_max_pd(_mm512_min_pd(x, end), _mm512_sub_pd(_mm512_setzero_pd(), end));
-	__m256i floor = _mm512_cvt_roundpd_epi32(x, VECTOR_DOWN);
-	__mmask8 inexact = _mm512_cmp_pd_mask(x, _mm512_cvtepi32_pd(floor), _CMP_NEQ_UQ);
-	return _mm256_mask_or_epi32(floor, inexact, floor, _mm256_set1_epi32(1));
-}
-
-/* The same for elements of 16 bits, by doubles. */
-VECTOR vector vector_quotient16(vector a, vector b, double scale)
-{
-	__m256i low = vector_quotient_half(_mm512_castsi512_si256(a), _mm512_castsi512_si256(b), scale);
-	__m256i high =
-		vector_quotient_half(_mm512_extracti64x4_epi64(a, 1), _mm512_extracti64x4_epi64(b, 1), scale);
-	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-}
-
 /* Adds one to the counts where x, of n elements, is outside [low, high]. */
 VECTOR vector vector_count_outside(vector counts, vector x, vector low, vector high, int64_t n)
 {
 	__mmask16 outside = _mm512_mask_cmpgt_epu32_mask(vector_lanes(n), _mm512_sub_epi32(x, low),
 							 _mm512_sub_epi32(high, low));
 	return _mm512_mask_add_epi32(counts, outside, counts, _mm512_set1_epi32(1));
-}
-
-/* What is past +-2^20 may be anything past it. */
-VECTOR __m256i vector_of_doubles(__m512d x, enum npumem_rounding rounding)
-{
-	enum { EVEN = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
-	__m512d end = _mm512_set1_pd(1 << 20), sign = _mm512_set1_pd(-0.0), half = _mm512_set1_pd(0.5);
-	x = _mm512_max_pd(_mm512_min_pd(x, end), _mm512_xor_pd(end, sign));
-	if (rounding == NPUMEM_CONVERGENT)
-		return _mm512_cvt_roundpd_epi32(x, EVEN);
-	if (rounding == NPUMEM_UP)
-		return _mm512_cvt_roundpd_epi32(_mm512_add_pd(x, half), VECTOR_DOWN);
-	return _mm512_cvttpd_epi32(_mm512_add_pd(x, _mm512_or_pd(half, _mm512_and_pd(x, sign))));
-}
-
-VECTOR __m256i vector_scaled_half(__m256i a, __m256i b, double scale, enum npumem_rounding rounding)
-{
-	__m512d x = _mm512_mul_pd(_mm512_cvtepi32_pd(a), _mm512_cvtepi32_pd(b));
-	return vector_of_doubles(_mm512_mul_pd(x, _mm512_set1_pd(scale)), rounding);
-}
-
-/* a * b * scale, rounded to an integer; what is past +-2^20 may be anything past it. By doubles, which are exact
- * for products below 2^52 and a scale of 2^-52 to 2^52. */
-VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_rounding rounding)
-{
-	__m256i low = vector_scaled_half(_mm512_castsi512_si256(a), _mm512_castsi512_si256(b), scale, rounding);
-	__m256i high = vector_scaled_half(_mm512_extracti64x4_epi64(a, 1), _mm512_extracti64x4_epi64(b, 1), scale,
-					  rounding);
-	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-}
-
-struct vector_scales {
-	double coarse, beside, alone;
-};
-
-VECTOR __m256i vector_scaled_sum_half(__m256i coarse, __m256i fine, const struct vector_scales *scales,
-				      enum npumem_rounding rounding)
-{
-	__m512d scale = _mm512_mask_blend_pd(_mm256_testn_epi32_mask(coarse, coarse),
-					     _mm512_set1_pd(scales->beside), _mm512_set1_pd(scales->alone));
-	__m512d x = _mm512_mul_pd(_mm512_cvtepi32_pd(coarse), _mm512_set1_pd(scales->coarse));
-	return vector_of_doubles(_mm512_fmadd_pd(_mm512_cvtepi32_pd(fine), scale, x), rounding);
-}
-
-/* coarse and fine, each times its scale, which the finer one has by whether the coarser one is zero: rounded, and
- * past +-2^20 as above. */
-VECTOR vector vector_scaled_sum(vector coarse, vector fine, const struct vector_scales *scales,
-				enum npumem_rounding rounding)
-{
-	__m256i low = vector_scaled_sum_half(_mm512_castsi512_si256(coarse), _mm512_castsi512_si256(fine), scales,
-					     rounding);
-	__m256i high = vector_scaled_sum_half(_mm512_extracti64x4_epi64(coarse, 1),
-					      _mm512_extracti64x4_epi64(fine, 1), scales, rounding);
-	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-}
-
-VECTOR __m256i vector_scaled_mean_half(__m256i a, int32_t n, double scale, enum npumem_rounding rounding)
-{
-	__m512d x = _mm512_mul_pd(_mm512_cvtepi32_pd(a), _mm512_set1_pd(scale));
-	return vector_of_doubles(_mm512_div_pd(x, _mm512_set1_pd(n)), rounding);
-}
-
-/* a * scale / n, likewise, for 0 < n <= 2^16. */
-VECTOR vector vector_scaled_mean(vector a, int32_t n, double scale, enum npumem_rounding rounding)
-{
-	__m256i low = vector_scaled_mean_half(_mm512_castsi512_si256(a), n, scale, rounding);
-	__m256i high = vector_scaled_mean_half(_mm512_extracti64x4_epi64(a, 1), n, scale, rounding);
-	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-}
-
-/* n reals times a power of two, rounded to integers; what is past +-2^20 may be anything past it. The product is
- * exact, or so small that it is none; a sum with a half would not be. */
-VECTOR vector vector_of_reals(const float *from, float scale, enum npumem_rounding rounding, int64_t n)
-{
-	__m512 x = n >= VECTOR_N ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(vector_lanes(n), from);
-	__m512 end = _mm512_set1_ps(1 << 20), zero = _mm512_setzero_ps(), half = _mm512_set1_ps(0.5F);
-	x = _mm512_mul_ps(x, _mm512_set1_ps(scale));
-	x = _mm512_max_ps(_mm512_min_ps(x, end), _mm512_sub_ps(zero, end));
-	if (rounding == NPUMEM_CONVERGENT)
-		return _mm512_cvt_roundps_epi32(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-	vector floor = _mm512_cvt_roundps_epi32(x, VECTOR_DOWN);
-	__m512 rest = _mm512_sub_ps(x, _mm512_cvtepi32_ps(floor));
-	__mmask16 up = _mm512_cmp_ps_mask(rest, half, _CMP_GE_OQ);
-	if (rounding == NPUMEM_NEAREST)
-		up &= (__mmask16)(_mm512_cmp_ps_mask(rest, half, _CMP_GT_OQ) |
-				  _mm512_cmp_ps_mask(x, zero, _CMP_GE_OQ));
-	return _mm512_mask_add_epi32(floor, up, floor, _mm512_set1_epi32(1));
-}
-
-/* Elements of 16 bits times a power of two. */
-VECTOR void vector_store_reals(float *to, vector x, float scale, int64_t n)
-{
-	__m512 reals = _mm512_mul_ps(_mm512_cvtepi32_ps(x), _mm512_set1_ps(scale));
-	if (n >= VECTOR_N)
-		_mm512_storeu_ps(to, reals);
-	else
-		_mm512_mask_storeu_ps(to, vector_lanes(n), reals);
 }
 
 /* Words `at` and at + 1, in the low and the high half of each element. */
@@ -336,7 +115,6 @@ VECTOR vector vector_gather_pairs(const int16_t *words, vector at)
 }
 
 /* Up to 384 words, in registers. */
-enum { VECTOR_TABLE = 384 };
 struct vector_table {
 	__m512i words[VECTOR_TABLE / 32];
 };
@@ -364,9 +142,6 @@ VECTOR vector vector_table_pairs(const struct vector_table *table, vector at)
 	return pairs;
 }
 
-/* Words of 16 bits, two to each element. */
-enum { VECTOR_WORDS = 2 * VECTOR_N };
-
 /* n elements, sign extended; zero beyond them, where n may be less than 0. */
 VECTOR __mmask32 vector_word_lanes(int64_t n)
 {
@@ -383,17 +158,6 @@ VECTOR vector vector_load_words16(const void *from, int64_t n)
 	return _mm512_maskz_loadu_epi16(vector_word_lanes(n), from);
 }
 
-/* The low bytes, without a sign, and the high ones with it. */
-VECTOR vector vector_words_low(vector words)
-{
-	return _mm512_and_si512(words, _mm512_set1_epi16(0xff));
-}
-
-VECTOR vector vector_words_high(vector words)
-{
-	return _mm512_srai_epi16(words, 8);
-}
-
 /* Words 0 and 1 in an element, words stride and stride + 1 in the next one, … */
 VECTOR vector vector_load_pairs(const int16_t *from, int64_t stride)
 {
@@ -406,29 +170,6 @@ VECTOR vector vector_load_pairs(const int16_t *from, int64_t stride)
 VECTOR vector vector_add_pairs(vector sums, vector a, vector b)
 {
 	return _mm512_dpwssd_epi32(sums, a, b);
-}
-
-/* Words i of a and of b together in an element: in an order that vector_words_first and _second undo, for words
- * [0, VECTOR_N) and those after them. */
-VECTOR vector vector_words_lower(vector a, vector b)
-{
-	return _mm512_unpacklo_epi16(a, b);
-}
-
-VECTOR vector vector_words_upper(vector a, vector b)
-{
-	return _mm512_unpackhi_epi16(a, b);
-}
-
-/* The same of elements. */
-VECTOR vector vector_lower(vector a, vector b)
-{
-	return _mm512_unpacklo_epi32(a, b);
-}
-
-VECTOR vector vector_upper(vector a, vector b)
-{
-	return _mm512_unpackhi_epi32(a, b);
 }
 
 VECTOR vector vector_words_first(vector lower, vector upper)
@@ -485,12 +226,6 @@ VECTOR void vector_add_wide(int64_t *sums, vector low, vector high, int64_t n)
 				     _mm512_extracti64x4_epi64(high, 1), n - VECTOR_N / 2);
 }
 
-/* 2 * VECTOR_WORDS elements of 16 bits: eight of them in turn are in `low` and in `high`, as unpacking bytes
- * leaves them, so that a pack brings them back in order. */
-struct vector_pair {
-	vector low, high;
-};
-
 VECTOR struct vector_pair vector_pair_load8(const void *from, bool is_unsigned)
 {
 	vector x = _mm512_loadu_si512(from), zero = _mm512_setzero_si512();
@@ -536,68 +271,10 @@ VECTOR int64_t vector_pair_outside(struct vector_pair x, int32_t low, int32_t hi
 	return __builtin_popcountll((uint64_t)b << 32 | a);
 }
 
-VECTOR struct vector_pair vector_pair_left(struct vector_pair x, unsigned count)
-{
-	__m128i by = _mm_cvtsi32_si128((int)count);
-	return (struct vector_pair){_mm512_sll_epi16(x.low, by), _mm512_sll_epi16(x.high, by)};
-}
-
-VECTOR struct vector_pair vector_pair_add(struct vector_pair a, struct vector_pair b)
-{
-	return (struct vector_pair){_mm512_add_epi16(a.low, b.low), _mm512_add_epi16(a.high, b.high)};
-}
-
-VECTOR struct vector_pair vector_pair_sub(struct vector_pair a, struct vector_pair b)
-{
-	return (struct vector_pair){_mm512_sub_epi16(a.low, b.low), _mm512_sub_epi16(a.high, b.high)};
-}
-
-VECTOR struct vector_pair vector_pair_mul(struct vector_pair a, struct vector_pair b)
-{
-	return (struct vector_pair){_mm512_mullo_epi16(a.low, b.low), _mm512_mullo_epi16(a.high, b.high)};
-}
-
-/* Of words, each: x * factor / 2^15, halves rounded up. */
-VECTOR vector vector_words_scale(vector x, vector factor)
-{
-	return _mm512_mulhrs_epi16(x, factor);
-}
-
-VECTOR vector vector_words_sub(vector a, vector b)
-{
-	return _mm512_sub_epi16(a, b);
-}
-
-VECTOR vector vector_words_right(vector a, unsigned count)
-{
-	return _mm512_sra_epi16(a, _mm_cvtsi32_si128((int)count));
-}
-
 /* x where a is b, else zero. */
 VECTOR vector vector_words_if_same(vector a, vector b, vector x)
 {
 	return _mm512_maskz_mov_epi16(_mm512_cmpeq_epi16_mask(a, b), x);
-}
-
-/* With saturation, and as it wraps. */
-VECTOR vector vector_add_raw(vector a, vector b, unsigned bytes)
-{
-	return bytes == 1 ? _mm512_adds_epi8(a, b) : _mm512_adds_epi16(a, b);
-}
-
-VECTOR vector vector_sub_raw(vector a, vector b, unsigned bytes)
-{
-	return bytes == 1 ? _mm512_subs_epi8(a, b) : _mm512_subs_epi16(a, b);
-}
-
-VECTOR vector vector_wrapped_add_raw(vector a, vector b, unsigned bytes)
-{
-	return bytes == 1 ? _mm512_add_epi8(a, b) : _mm512_add_epi16(a, b);
-}
-
-VECTOR vector vector_wrapped_sub_raw(vector a, vector b, unsigned bytes)
-{
-	return bytes == 1 ? _mm512_sub_epi8(a, b) : _mm512_sub_epi16(a, b);
 }
 
 /* How many of the elements of n bytes differ. */
@@ -606,16 +283,6 @@ VECTOR int64_t vector_count_other_raw(vector a, vector b, unsigned bytes, int64_
 	if (bytes == 1)
 		return __builtin_popcountll(_mm512_mask_cmpneq_epi8_mask(vector_byte_lanes(n), a, b));
 	return __builtin_popcount(_mm512_mask_cmpneq_epi16_mask(vector_word_lanes(n / 2), a, b));
-}
-
-VECTOR vector vector_words_left(vector a, unsigned count)
-{
-	return _mm512_sll_epi16(a, _mm_cvtsi32_si128((int)count));
-}
-
-VECTOR vector vector_words_logical_right(vector a, unsigned count)
-{
-	return _mm512_srl_epi16(a, _mm_cvtsi32_si128((int)count));
 }
 
 /* to + the elements of x, some to each element. */
@@ -630,11 +297,6 @@ VECTOR vector vector_rotate(vector x, int by)
 {
 	vector index = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 	return _mm512_permutexvar_epi32(_mm512_add_epi32(index, _mm512_set1_epi32(by)), x);
-}
-
-VECTOR int32_t vector_element0(vector x)
-{
-	return _mm_cvtsi128_si32(_mm512_castsi512_si128(x));
 }
 
 /* Elements 0, 2, … of a and then of b. */
@@ -660,6 +322,68 @@ VECTOR vector vector_first(int64_t n, vector a, vector b)
 VECTOR int64_t vector_total(vector counts)
 {
 	return _mm512_reduce_add_epi32(counts);
+}
+
+VECTOR vector_half vector_low_half(vector x)
+{
+	return (vector_half)_mm512_castsi512_si256(x);
+}
+
+VECTOR vector_half vector_high_half(vector x)
+{
+	return (vector_half)_mm512_extracti64x4_epi64(x, 1);
+}
+
+VECTOR vector vector_of_halves(vector_half low, vector_half high)
+{
+	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+enum {
+	VECTOR_DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC,
+	VECTOR_UP = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC,
+	VECTOR_EVEN = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC,
+};
+
+/* gcc 12 makes two conversions and an insertion of __builtin_convertvector. */
+VECTOR vector_doubles vector_half_doubles(vector_half x)
+{
+	return _mm512_cvtepi32_pd(x);
+}
+
+VECTOR vector_half vector_doubles_floor(vector_doubles x)
+{
+	return (vector_half)_mm512_cvt_roundpd_epi32(x, VECTOR_DOWN);
+}
+
+VECTOR vector_half vector_doubles_ceil(vector_doubles x)
+{
+	return (vector_half)_mm512_cvt_roundpd_epi32(x, VECTOR_UP);
+}
+
+VECTOR vector_half vector_doubles_even(vector_doubles x)
+{
+	return (vector_half)_mm512_cvt_roundpd_epi32(x, VECTOR_EVEN);
+}
+
+VECTOR vector_doubles vector_doubles_if_zero(vector_doubles x, vector_doubles a, vector_doubles b)
+{
+	return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(x, _mm512_setzero_pd(), _CMP_EQ_OQ), b, a);
+}
+
+VECTOR vector vector_reals_floor(vector_reals x)
+{
+	return _mm512_cvt_roundps_epi32(x, VECTOR_DOWN);
+}
+
+VECTOR vector vector_reals_ceil(vector_reals x)
+{
+	return _mm512_cvt_roundps_epi32(x, VECTOR_UP);
+}
+
+VECTOR vector vector_reals_even(vector_reals x)
+{
+	return _mm512_cvt_roundps_epi32(x, VECTOR_EVEN);
 }
 
 #endif
