@@ -1,5 +1,5 @@
-/* Which functions an instruction set has for what can be done faster: one table, implementations.def, of which every
- * entry is chosen when npumem is compiled. */
+/* Which functions an instruction set has for what can be done faster: one table, implementations.def, of which
+ * every entry is chosen when npumem is compiled. */
 #ifndef DEVICE_IMPLEMENTATIONS_H
 #define DEVICE_IMPLEMENTATIONS_H
 

@@ -82,6 +82,13 @@ static enum isa look(void)
 		return ISA_AVX512VNNI;
 	return has_avx2() ? ISA_AVX2 : ISA_SCALAR;
 }
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+
+static enum isa look(void)
+{
+	return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? ISA_NEON_DOT : ISA_NEON;
+}
 #else
 static enum isa look(void)
 {

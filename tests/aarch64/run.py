@@ -11,7 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
 VECTORS = SOURCE / "tests/conformance/vectors"
-INSTRUCTION_SETS = ("scalar",)
+INSTRUCTION_SETS = ("scalar", "neon", "neon_dot")
 CANNOT = 77
 
 

@@ -1,4 +1,5 @@
-/* Micro-kernels: the innermost loops, one set of functions for each instruction set; implementations.def lists them.
+/* Micro-kernels: the innermost loops, one set of functions for each instruction set; implementations.def lists
+ * them.
  *
  * Features are packed into lines of steps: a step is 4 bytes, the values of one pixel in 4 channels of 8 bits or 2
  * of 16 bits ("terms"). Pixels of a plane are one flat line over rows that are a little longer than the feature's,
@@ -160,8 +161,8 @@ static inline bool ukernel_is_high(const struct ukernel *ukernel, int64_t k)
 	return ukernel->by_bytes && (k & ukernel_high(ukernel));
 }
 
-/* The best for `type` with the instructions of `isa`. Those for UKERNEL_FX8_PIXELS have nothing but `pixels`, and go
- * with those for UKERNEL_FX8; NULL: there is none. */
+/* The best for `type` with the instructions of `isa`. Those for UKERNEL_FX8_PIXELS have nothing but `pixels`, and
+ * go with those for UKERNEL_FX8; NULL: there is none. */
 const struct ukernel *ukernel_choose(enum ukernel_type type, enum isa isa);
 /* The same of those whose steps come singly, which there is for all other types. */
 const struct ukernel *ukernel_choose_single(enum ukernel_type type, enum isa isa);
