@@ -32,7 +32,7 @@ int device_new(const struct device_options *options, const struct heap *heap, vo
 		device->options.rounding = NPUMEM_CONVERGENT;
 	if (!device->options.uninitialized)
 		device->options.uninitialized = NPUMEM_REFUSE;
-	if (!device->options.isa || device->options.isa > isa_best())
+	if (!device->options.isa || !isa_runs(device->options.isa))
 		device->options.isa = isa_best();
 	device->heap = heap;
 	roles_prepare();

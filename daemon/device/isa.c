@@ -6,7 +6,13 @@
 #include <string.h>
 
 static const char *const names[ISA_N] = {
-#define ISA(name, NAME, number) [number] = #name,
+#define ISA(name, NAME, number, includes) [number] = #name,
+#include "daemon/device/isa.def"
+#undef ISA
+};
+
+static const enum isa included[ISA_N] = {
+#define ISA(name, NAME, number, includes) [number] = ISA_##includes,
 #include "daemon/device/isa.def"
 #undef ISA
 };
@@ -76,6 +82,13 @@ static enum isa look(void)
 		return ISA_AVX512VNNI;
 	return has_avx2() ? ISA_AVX2 : ISA_SCALAR;
 }
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+
+static enum isa look(void)
+{
+	return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? ISA_NEON_DOT : ISA_NEON;
+}
 #else
 static enum isa look(void)
 {
@@ -91,6 +104,11 @@ enum isa isa_best(void)
 		atomic_store_explicit(&best, known, memory_order_relaxed);
 	}
 	return (enum isa)known;
+}
+
+enum isa isa_included(enum isa isa)
+{
+	return included[isa];
 }
 
 void isa_permit_tiles(void)

@@ -181,7 +181,7 @@ class Options(unittest.TestCase):
         self.refused("--chip", "z80", text="bm1684")
         self.refused("--chip", "bm1684", "--npus", "4", text="--chip")
         self.refused("--rounding", "down", text="convergent")
-        self.refused("--isa", "mmx", text="one of scalar avx2 avx512vnni amx_int8 is known")
+        self.refused("--isa", "mmx", text="one of scalar avx2 avx512vnni amx_int8 neon neon_dot is known")
         for value in ("-1", "many", "", "9" * 30, "1KB", "K", "-1K", "9999999999G"):
             self.refused("--pack-bytes", value, text="not a number of bytes")
             self.refused("--limit", f"request_bytes={value}", text="a number of bytes above 0")
@@ -233,11 +233,12 @@ class Options(unittest.TestCase):
         self.info("--npus", "1024", "--npu-bytes", str(1 << 24))  # 16 GiB that nobody touches
 
     def test_instructions_that_are_not_here(self):
-        names = ["scalar", "avx2", "avx512vnni", "amx_int8"]
+        trees = [["scalar", "avx2", "avx512vnni", "amx_int8"], ["scalar", "neon", "neon_dot"]]
         best = self.info().isa
-        for name in names[: names.index(best) + 1]:
+        here = next(names[: names.index(best) + 1] for names in trees if best in names)
+        for name in here:
             self.assertEqual(self.info("--isa", name).isa, name)
-        for name in names[names.index(best) + 1 :]:
+        for name in {name for names in trees for name in names} - set(here):
             self.refused("--isa", name, text=f"--isa {name}: the best that there is here is {best}")
 
     @unittest.skipUnless(os.uname().machine == "x86_64", "tiles are of x86-64")

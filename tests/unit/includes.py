@@ -15,7 +15,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 # Headers that know no fd, clock or thread: of the C library, and the lists of uthash-dev.
 PURE = set(
     "assert ctype errno float inttypes limits math setjmp stdalign stdarg stdatomic stdbool stddef stdint stdio "
-    "stdlib stdnoreturn string strings cpuid emmintrin immintrin x86intrin arm_neon sys/types sys/platform/x86 utlist".split()
+    "stdlib stdnoreturn string strings cpuid emmintrin immintrin x86intrin arm_neon sys/auxv sys/types sys/platform/x86 utlist".split()
 )
 # Who may use whose headers, beside <npumem/...> and PURE. "posix" stands for the rest of the system's.
 ROWS = {
@@ -23,7 +23,7 @@ ROWS = {
     "include/formulas": ["include/formulas/"],
     "proto/spin.c": ["proto/", "sched", "time"],
     "proto": ["proto/", "protobuf-c/", "zlib", "endian"],
-    "daemon/device/memory": ["daemon/device/memory/", "daemon/device/isa.h"],
+    "daemon/device/memory": ["daemon/device/memory/", "daemon/device/isa.h", "daemon/device/implementations.h"],
     "daemon/device/geometry": ["daemon/device/geometry/", "include/formulas/kind_mask.h"],
     "daemon/device/arena": ["daemon/device/arena/", "daemon/device/memory/"],
     "daemon/device": ["daemon/device/", "include/formulas/kind_mask.h"],

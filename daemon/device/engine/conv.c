@@ -14,7 +14,7 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- the plan ---- */
 
-static int type_of(const struct weighted *weighted)
+static enum ukernel_type type_of(const struct weighted *weighted)
 {
 	return weighted->data_bytes == 1     ? UKERNEL_FX8
 	       : weighted->weight_bytes == 2 ? UKERNEL_FX16

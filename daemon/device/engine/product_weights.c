@@ -14,7 +14,7 @@ void product_weights_init(struct product_weights *weights, enum isa isa, unsigne
 			  unsigned weight_bytes, int64_t terms, int64_t columns, void *pack)
 {
 	/* Weights of 8 bits are widened: they take the place of the micro-kernel's data. */
-	int type = data_bytes == 1 ? UKERNEL_FX8 : UKERNEL_FX16;
+	enum ukernel_type type = data_bytes == 1 ? UKERNEL_FX8 : UKERNEL_FX16;
 	const struct ukernel *ukernel = ukernel_choose(type, isa);
 	if (ukernel_is_wasteful(ukernel, (terms + ukernel->n_terms - 1) / ukernel->n_terms))
 		ukernel = ukernel_choose_single(type, isa);

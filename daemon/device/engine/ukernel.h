@@ -1,4 +1,5 @@
-/* Micro-kernels: the innermost loops, one set of functions for each instruction set; ukernels.def lists them.
+/* Micro-kernels: the innermost loops, one set of functions for each instruction set; implementations.def lists
+ * them.
  *
  * Features are packed into lines of steps: a step is 4 bytes, the values of one pixel in 4 channels of 8 bits or 2
  * of 16 bits ("terms"). Pixels of a plane are one flat line over rows that are a little longer than the feature's,
@@ -12,7 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/device/fixed/requantize.h"
-#include "daemon/device/isa.h"
+#include "daemon/device/implementations.h"
 
 enum {
 	UKERNEL_ROWS = 6, /* of micro-kernels that keep their sums in vectors */
@@ -30,9 +31,6 @@ enum {
 	UKERNEL_PART = UKERNEL_ROWS * UKERNEL_COLUMNS,
 	UKERNEL_PARTS_MAX = UKERNEL_OUTPUTS / UKERNEL_ROWS,
 };
-
-/* Types of data and weights; the last is of rows that have nothing but `pixels`, and go with those of FX8. */
-enum { UKERNEL_FX8 = 1, UKERNEL_FX16 = 2, UKERNEL_FX16W8 = 4, UKERNEL_FX8_PIXELS = 8 };
 
 /* Up to UKERNEL_COLUMNS pixels of a flat line. */
 struct ukernel_strip {
@@ -163,12 +161,10 @@ static inline bool ukernel_is_high(const struct ukernel *ukernel, int64_t k)
 	return ukernel->by_bytes && (k & ukernel_high(ukernel));
 }
 
-/* The best for `type` with the instructions of `isa`, or of plain C where that is ISA_ANY. NULL: none, which there
- * is of every type with a scalar row. */
-const struct ukernel *ukernel_choose(int type, enum isa isa);
-/* The same of those whose steps come singly. */
-const struct ukernel *ukernel_choose_single(int type, enum isa isa);
-/* For tests and lists: row i, its isa and types; NULL past the last. */
-const struct ukernel *ukernel_row(unsigned i, enum isa *isa, int *types);
+/* The best for `type` with the instructions of `isa`. Those for UKERNEL_FX8_PIXELS have nothing but `pixels`, and
+ * go with those for UKERNEL_FX8; NULL: there is none. */
+const struct ukernel *ukernel_choose(enum ukernel_type type, enum isa isa);
+/* The same of those whose steps come singly, which there is for all other types. */
+const struct ukernel *ukernel_choose_single(enum ukernel_type type, enum isa isa);
 
 #endif

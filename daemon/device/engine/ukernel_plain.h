@@ -77,6 +77,30 @@ UKERNEL_INLINE void ukernel_plain_pairs(unsigned bytes, const void *const *lines
 	memset(pairs + 2 * n, 0, (size_t)(end - n) * UKERNEL_STEP_BYTES);
 }
 
+/* A block of a file whose sum() makes `columns` sums of each row, `rows` being a constant. */
+#define UKERNEL_SUM_OF_ROWS(n)                                                                                    \
+	static void sum_##n(const uint32_t *offsets, int64_t n_steps, const uint8_t *data,                        \
+			    const uint8_t *weights, int32_t *sums)                                                \
+	{                                                                                                         \
+		sum(offsets, n_steps, data, weights, sums, n);                                                    \
+	}
+#define UKERNEL_BLOCK_OF_ROWS(columns)                                                                            \
+	UKERNEL_SUM_OF_ROWS(1)                                                                                    \
+	UKERNEL_SUM_OF_ROWS(2)                                                                                    \
+	UKERNEL_SUM_OF_ROWS(3)                                                                                    \
+	UKERNEL_SUM_OF_ROWS(4)                                                                                    \
+	UKERNEL_SUM_OF_ROWS(5)                                                                                    \
+	UKERNEL_SUM_OF_ROWS(6)                                                                                    \
+	static void block(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,  \
+			  unsigned rows, unsigned n_columns, int32_t *sums)                                       \
+	{                                                                                                         \
+		static void (*const by_rows[UKERNEL_ROWS])(const uint32_t *, int64_t, const uint8_t *,            \
+							   const uint8_t *, int32_t *) = {sum_1, sum_2, sum_3,    \
+											  sum_4, sum_5, sum_6};   \
+		for (unsigned i = 0; i < n_columns; i += (columns))                                               \
+			by_rows[rows - 1](offsets, n_steps, data + UKERNEL_STEP_BYTES * i, weights, sums + i);    \
+	}
+
 UKERNEL_INLINE void ukernel_plain_widen(const int32_t *sums, unsigned rows, unsigned n_columns, unsigned shift,
 					bool first, int64_t *wide)
 {

@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include "daemon/device/implementations.h"
+
 enum { DOT_BLOCK_8_8 = 1 << 16, DOT_BLOCK_16_8 = 1 << 8 }; /* 2^14 and 2^22 a product: 2^30 a block */
 
 #define DOT_BLOCKS(name, a_type, b_type, block)                                                                   \
@@ -30,26 +32,15 @@ static int64_t dot_16_16(const int16_t *a, const int16_t *b, int64_t n)
 	return sum;
 }
 
-static int64_t scalar(const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, int64_t n)
+int64_t dot__scalar(const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, int64_t n)
 {
 	if (a_bytes == 1)
 		return dot_8_8(a, b, n);
 	return b_bytes == 1 ? dot_16_8(a, b, n) : dot_16_16(a, b, n);
 }
 
-#ifdef __x86_64__
-int64_t dot__avx512vnni(const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, int64_t n);
-
 int64_t dot(enum isa isa, const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, int64_t n)
 {
 	assert(b_bytes <= a_bytes);
-	return (isa >= ISA_AVX512VNNI ? dot__avx512vnni : scalar)(a, a_bytes, b, b_bytes, n);
+	return implementations[isa].dot(a, a_bytes, b, b_bytes, n);
 }
-#else
-int64_t dot(enum isa isa, const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, int64_t n)
-{
-	(void)isa;
-	assert(b_bytes <= a_bytes);
-	return scalar(a, a_bytes, b, b_bytes, n);
-}
-#endif

@@ -3,7 +3,7 @@
  * in 64. */
 #include "daemon/device/fixed/dot.h"
 
-#include "daemon/device/fixed/rows/vector__avx512vnni.h"
+#include "daemon/device/fixed/rows/vectors/vector.h"
 
 enum { WORDS = 32 };
 
@@ -28,7 +28,6 @@ VECTOR int64_t sum(const void *a, const unsigned a_bytes, const void *b, const u
 	return _mm512_reduce_add_epi64(_mm512_add_epi64(low, high)) + i / 2;
 }
 
-int64_t dot__avx512vnni(const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, int64_t n);
 int64_t dot__avx512vnni(const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, int64_t n)
 {
 	if (a_bytes == 1)

@@ -162,7 +162,7 @@ static bool run_whole(struct work *work, int64_t o, const uint8_t *in, const uin
 		for (int64_t x = 0; x < w->out; x += work->piece) {
 			int64_t n = stretch(work->call, w->out - x), count = h->out - y < rows ? h->out - y : rows;
 			struct depthwise_outputs outputs = {y, y + count, x, x + n};
-			work->call->counts.saturated += depthwise_run_fx8(&work->depthwise, &channel, &outputs);
+			work->call->counts.saturated += depthwise_run_fx8(work->call->isa, &work->depthwise, &channel, &outputs);
 			if (!kernel_step_rarely(work->call, n * count, &work->pending))
 				return false;
 		}

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-#include "daemon/device/memory/blocks__avx2.h"
-#include "daemon/device/memory/blocks__avx512vnni.h"
+#include "daemon/device/implementations.h"
 #include "daemon/device/memory/transpose.h"
 
 static inline __attribute__((always_inline)) void copy_piece(uint8_t *to, const uint8_t *from, size_t piece)
@@ -116,18 +115,9 @@ void blocks_fill(uint8_t *to, const struct blocks *blocks, const uint8_t *patter
 		fill_row(to + j * blocks->to_pitch[1], blocks->bytes, blocks->n[0], blocks->to_pitch[0], pattern);
 }
 
+const struct blocks_paths blocks__scalar = {blocks_copy, transpose_blocks, blocks_fill};
+
 const struct blocks_paths *blocks_paths(enum isa isa)
 {
-	static const struct blocks_paths any = {blocks_copy, transpose_blocks, blocks_fill};
-#ifdef __x86_64__
-	static const struct blocks_paths avx512vnni = {blocks_copy__avx512vnni, transpose_blocks,
-						       blocks_fill__avx512vnni};
-	static const struct blocks_paths avx2 = {blocks_copy__avx2, transpose_blocks, blocks_fill};
-	if (isa >= ISA_AVX512VNNI)
-		return &avx512vnni;
-	if (isa >= ISA_AVX2)
-		return &avx2;
-#endif
-	(void)isa;
-	return &any;
+	return implementations[isa].blocks;
 }

@@ -5,7 +5,9 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
-#include "daemon/device/memory/blocks__avx2.h"
+#include "daemon/device/implementations.h"
+#include "daemon/device/memory/blocks.h"
+#include "daemon/device/memory/transpose.h"
 
 enum { VECTOR = 32, PIECE = 16 };
 
@@ -52,7 +54,7 @@ static bool is_compressed(const struct blocks *b)
 	return b->to_pitch[0] == b->bytes && b->from_pitch[0] > b->bytes && b->bytes + b->from_pitch[0] <= PIECE;
 }
 
-void blocks_copy__avx2(uint8_t *to, const uint8_t *from, const struct blocks *blocks)
+static void copy(uint8_t *to, const uint8_t *from, const struct blocks *blocks)
 {
 	enum { LONG_BYTES_MIN = 2048 }; /* a call is worth it */
 	const struct blocks b = *blocks;
@@ -67,3 +69,5 @@ void blocks_copy__avx2(uint8_t *to, const uint8_t *from, const struct blocks *bl
 		else
 			compress(to, from, b.bytes, b.from_pitch[0], b.n[0]);
 }
+
+const struct blocks_paths blocks__avx2 = {copy, transpose_blocks, blocks_fill};

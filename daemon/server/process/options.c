@@ -127,11 +127,11 @@ static bool set_isa(struct parse *parse)
 
 	if (isa == ISA_ANY)
 		return refuse(parse, "one of "
-#define ISA(name, NAME, number) #name " "
+#define ISA(name, NAME, number, includes) #name " "
 #include "daemon/device/isa.def"
 #undef ISA
 				     "is known");
-	if (isa > isa_best()) {
+	if (!isa_runs(isa)) {
 		char best[64];
 
 		snprintf(best, sizeof(best), "the best that there is here is %s", isa_name(isa_best()));
@@ -240,7 +240,9 @@ static const struct row rows[] = {
 	 CHOICE(device.uninitialized, npumem_uninitialized_parse, "refuse, warn, allow")},
 	{"allow-unchecked-reuse", NULL, "tensors may be placed with --reuse unchecked",
 	 FLAG(device.allow_unchecked)},
-	{"isa", "NAME", "largest instruction set of kernels: scalar, avx2, avx512vnni, amx_int8 (the best of the processor)",
+	{"isa", "NAME",
+	 "largest instruction set of kernels: scalar, avx2, avx512vnni, amx_int8; neon, neon_dot (the best of the "
+	 "processor)",
 	 .set = set_isa},
 	{"pack-bytes", "N", "host memory for weights in packed form, kept for the next run (64M)",
 	 BYTES(device.pack_bytes, set_bytes)},

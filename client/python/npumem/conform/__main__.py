@@ -100,7 +100,7 @@ def main(words: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--random", type=float, required=True, metavar="SECONDS", help="for how long cases are made")
     parser.add_argument("--each", type=int, default=0, metavar="N", help="at least N cases of each kernel")
     parser.add_argument("--kernel", choices=list(KERNELS), metavar="K", help="this kernel alone")
-    parser.add_argument("--isa", default="", help="scalar, avx2, avx512vnni or amx_int8; else the best there is")
+    parser.add_argument("--isa", default="", help="scalar, avx2, avx512vnni, amx_int8, neon or neon_dot; else the best there is")
     parser.add_argument("--seed", type=int, default=None, help="the same seed makes the same cases")
     parser.add_argument("--shrink", type=float, default=30.0, metavar="SECONDS", help="to make a failing case small (30)")
     parser.add_argument("--out", default=".", metavar="DIR", help="where a failing case is written as a golden vector")

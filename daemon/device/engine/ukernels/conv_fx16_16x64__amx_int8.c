@@ -3,8 +3,6 @@
  * UKERNEL_STEPS_MAX steps have, of 255 * 255 stay below 2^31. */
 #include "daemon/device/engine/ukernel_amx_fx16.h"
 
-extern const struct ukernel conv_fx16_16x64__amx_int8;
-
 /* Tiles 0 to 3 are sums, 4 and 5 low and high bytes of weights, 6 and 7 those of pixels. */
 static struct amx_config config_of(unsigned rows)
 {

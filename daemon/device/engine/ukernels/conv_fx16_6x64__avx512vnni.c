@@ -1,8 +1,6 @@
 /* 16-bit data with weights of 16 or 8 bits by vpdpwssd. */
 #include "daemon/device/engine/ukernel_avx512_fx16.h"
 
-extern const struct ukernel conv_fx16_6x64__avx512vnni;
-
 /* 2 x 64 elements to 64 steps, as for 8 bits. */
 static void pack(unsigned bytes, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to)
 {

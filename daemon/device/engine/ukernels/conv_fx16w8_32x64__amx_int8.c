@@ -3,8 +3,6 @@
  * below 2^31. */
 #include "daemon/device/engine/ukernel_amx_fx16.h"
 
-extern const struct ukernel conv_fx16w8_32x64__amx_int8;
-
 /* Tiles 0 and 1 are sums of low and high bytes, 2 and 3 the same of the lower outputs, 4 and 5 weights, 6 and 7
  * low and high bytes of pixels. */
 static struct amx_config config_of(unsigned rows)

@@ -3,8 +3,6 @@
 #include "daemon/device/engine/amx.h"
 #include "daemon/device/engine/ukernel_avx512_fx8.h"
 
-extern const struct ukernel conv_fx8_32x64__amx_int8;
-
 enum {
 	ROWS = 2 * AMX_ROWS,
 	DEPTH = AMX_ROW_BYTES / UKERNEL_STEP_BYTES,

@@ -1,8 +1,6 @@
 /* 8-bit data and weights by vpdpbusd, which takes data as 0 to 255. */
 #include "daemon/device/engine/ukernel_avx512_fx8.h"
 
-extern const struct ukernel conv_fx8_6x64__avx512vnni;
-
 static void pack(unsigned bytes, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to)
 {
 	(void)high_off;

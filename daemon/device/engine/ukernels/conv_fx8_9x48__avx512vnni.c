@@ -2,8 +2,6 @@
  * broadcast. 27 sums, 3 vectors and a pixel are 31 registers, and 12 loads feed 27 products. */
 #include "daemon/device/engine/ukernel_avx512.h"
 
-extern const struct ukernel conv_fx8_9x48__avx512vnni;
-
 enum { VECTORS = UKERNEL_OUTPUTS / UKERNEL_VECTOR };
 
 /* Sums are left as they lie in registers: with more in this function GCC 12 keeps them in memory. */

@@ -4,8 +4,6 @@
 
 #include "daemon/device/engine/ukernel_plain.h"
 
-extern const struct ukernel conv_pairs_6x16__avx2;
-
 enum { COLUMNS = 16, VECTORS = 2 };
 
 UKERNEL_INLINE __m256i load(unsigned bytes, const void *line, int64_t i)
@@ -61,28 +59,7 @@ UKERNEL_INLINE void sum(const uint32_t *offsets, int64_t n_steps, const uint8_t 
 	}
 }
 
-#define ROWS(n)                                                                                                   \
-	static void sum_##n(const uint32_t *offsets, int64_t n_steps, const uint8_t *data,                        \
-			    const uint8_t *weights, int32_t *sums)                                                \
-	{                                                                                                         \
-		sum(offsets, n_steps, data, weights, sums, n);                                                    \
-	}
-ROWS(1)
-ROWS(2)
-ROWS(3)
-ROWS(4)
-ROWS(5)
-ROWS(6)
-#undef ROWS
-
-static void block(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
-		  unsigned rows, unsigned n_columns, int32_t *sums)
-{
-	static void (*const by_rows[UKERNEL_ROWS])(const uint32_t *, int64_t, const uint8_t *, const uint8_t *,
-						   int32_t *) = {sum_1, sum_2, sum_3, sum_4, sum_5, sum_6};
-	for (unsigned i = 0; i < n_columns; i += COLUMNS)
-		by_rows[rows - 1](offsets, n_steps, data + UKERNEL_STEP_BYTES * i, weights, sums + i);
-}
+UKERNEL_BLOCK_OF_ROWS(COLUMNS)
 
 const struct ukernel conv_pairs_6x16__avx2 = {
 	.name = "conv_pairs_6x16__avx2",

@@ -1,8 +1,6 @@
 /* Plain C for every processor, and what the others are compared with: pairs of 16-bit terms. */
 #include "daemon/device/engine/ukernel_plain.h"
 
-extern const struct ukernel conv_pairs_6x64__scalar;
-
 static void pack(unsigned bytes, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to)
 {
 	(void)high_off;

@@ -1,5 +1,7 @@
-/* The scalar folds, which define what the others compute, and the choice among them. */
+/* The scalar folds, which define what the others compute. */
 #include "daemon/device/fixed/rows/folds.h"
+
+#include "daemon/device/implementations.h"
 
 static int32_t row_at(const struct fold_rows *rows, int64_t row, int64_t i)
 {
@@ -85,36 +87,18 @@ static void narrow_put(void *values, unsigned bytes, int64_t i, int32_t x)
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 
-static const struct folds folds_scalar[FOLD_N] = {
+const struct folds folds__scalar = {{
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
 	{name##_columns, name##_windows, name##_across, name##_each, name##_narrow_columns, name##_narrow_windows},
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
-};
+}};
 
 static int32_t (*const of_two[FOLD_N])(int32_t, int32_t) = {
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two) name##_of_two,
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 };
-
-#ifdef __x86_64__
-extern const struct folds folds__avx2[FOLD_N], folds__avx512vnni[FOLD_N];
-
-static const struct folds *folds_of(enum isa isa, enum fold fold)
-{
-	const struct folds *folds = isa >= ISA_AVX512VNNI ? folds__avx512vnni
-				    : isa == ISA_AVX2	  ? folds__avx2
-							  : folds_scalar;
-	return &folds[fold];
-}
-#else
-static const struct folds *folds_of(enum isa isa, enum fold fold)
-{
-	(void)isa;
-	return &folds_scalar[fold];
-}
-#endif
 
 int32_t fold_start(enum fold fold)
 {
@@ -137,56 +121,56 @@ static struct fold_rows after(const struct fold_rows *rows, int64_t n)
 
 void fold_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n, int32_t *to)
 {
-	int64_t done = folds_of(isa, fold)->columns(rows, n, to);
+	int64_t done = implementations[isa].folds->of[fold].columns(rows, n, to);
 	struct fold_rows rest = after(rows, done);
 	if (done < n)
-		folds_scalar[fold].columns(&rest, n - done, to + done);
+		folds__scalar.of[fold].columns(&rest, n - done, to + done);
 }
 
 void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, const struct fold_window *window,
 		  int64_t n, int32_t *to)
 {
-	int64_t done = folds_of(isa, fold)->windows(columns, window, n, to);
+	int64_t done = implementations[isa].folds->of[fold].windows(columns, window, n, to);
 	if (done < n)
-		folds_scalar[fold].windows(columns + done * window->stride, window, n - done, to + done);
+		folds__scalar.of[fold].windows(columns + done * window->stride, window, n - done, to + done);
 }
 
 void fold_narrow_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, unsigned bytes, int64_t n,
 			 void *to)
 {
-	int64_t done = folds_of(isa, fold)->narrow_columns(rows, bytes, n, to);
+	int64_t done = implementations[isa].folds->of[fold].narrow_columns(rows, bytes, n, to);
 	struct fold_rows rest = after(rows, done);
 	if (done < n)
-		folds_scalar[fold].narrow_columns(&rest, bytes, n - done, (uint8_t *)to + done * bytes);
+		folds__scalar.of[fold].narrow_columns(&rest, bytes, n - done, (uint8_t *)to + done * bytes);
 }
 
 void fold_narrow_windows(enum fold fold, enum isa isa, const void *columns, unsigned bytes,
 			 const struct fold_window *window, int64_t n, void *to)
 {
-	int64_t done = folds_of(isa, fold)->narrow_windows(columns, bytes, window, n, to);
+	int64_t done = implementations[isa].folds->of[fold].narrow_windows(columns, bytes, window, n, to);
 	if (done < n)
-		folds_scalar[fold].narrow_windows((const uint8_t *)columns + done * window->stride * bytes, bytes,
-						  window, n - done, (uint8_t *)to + done * bytes);
+		folds__scalar.of[fold].narrow_windows((const uint8_t *)columns + done * window->stride * bytes,
+						      bytes, window, n - done, (uint8_t *)to + done * bytes);
 }
 
 int32_t fold_across(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n)
 {
 	int32_t folded, last;
-	int64_t done = folds_of(isa, fold)->across(rows, n, &folded);
+	int64_t done = implementations[isa].folds->of[fold].across(rows, n, &folded);
 	if (done == n)
 		return folded;
 	struct fold_rows rest = after(rows, done);
-	folds_scalar[fold].across(&rest, n - done, &last);
+	folds__scalar.of[fold].across(&rest, n - done, &last);
 	return of_two[fold](folded, last);
 }
 
 void fold_each(enum fold fold, enum isa isa, const struct fold_pieces *pieces, int64_t n, int32_t *to)
 {
-	int64_t done = folds_of(isa, fold)->each(pieces, n, to);
+	int64_t done = implementations[isa].folds->of[fold].each(pieces, n, to);
 	for (int64_t i = 0; i < pieces->n_pieces && done < n; i++) {
 		const struct fold_rows row = {pieces->data[i], pieces->bytes, 0, 1}, rest = after(&row, done);
 		int32_t last;
-		folds_scalar[fold].across(&rest, n - done, &last);
+		folds__scalar.of[fold].across(&rest, n - done, &last);
 		to[i] = of_two[fold](to[i], last);
 	}
 }

@@ -2,7 +2,7 @@
  * The caller's bound on the number of elements keeps sums exact: FOLD_TERMS_MAX of them in all.
  *
  * As for rows.h, the scalar functions are the definition; those of other instruction sets are written once, in
- * folds_body.h. A new fold is a row of folds.def. */
+ * vectors/folds.c. A new fold is a row of folds.def. */
 #ifndef DEVICE_FOLDS_H
 #define DEVICE_FOLDS_H
 
@@ -41,7 +41,7 @@ struct fold_window {
 };
 
 /* Each returns how many of n it made: as many as it can, all where it has masks. */
-struct folds {
+struct fold_functions {
 	int64_t (*columns)(const struct fold_rows *rows, int64_t n, int32_t *to);
 	int64_t (*windows)(const int32_t *columns, const struct fold_window *window, int64_t n, int32_t *to);
 	int64_t (*across)(const struct fold_rows *rows, int64_t n, int32_t *to);
@@ -50,6 +50,10 @@ struct folds {
 	int64_t (*narrow_columns)(const struct fold_rows *rows, unsigned bytes, int64_t n, void *to);
 	int64_t (*narrow_windows)(const void *columns, unsigned bytes, const struct fold_window *window, int64_t n,
 				  void *to);
+};
+
+struct folds {
+	struct fold_functions of[FOLD_N];
 };
 
 /* What nothing is: a sum of no elements is 0, and every element is larger than the largest of none. */

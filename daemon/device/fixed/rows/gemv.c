@@ -1,5 +1,7 @@
-/* The scalar functions, which define what the others compute, and the choice among them. */
+/* The scalar functions, which define what the others compute. */
 #include "daemon/device/fixed/rows/gemv.h"
+
+#include "daemon/device/implementations.h"
 
 static int64_t get(const void *data, unsigned bytes, int64_t i)
 {
@@ -24,26 +26,11 @@ static int64_t scalar_columns(const struct gemv *g, int64_t n, int64_t *sums)
 	return n;
 }
 
-static const struct gemv_functions gemv_scalar = {scalar_rows, scalar_columns};
-
-#ifdef __x86_64__
-extern const struct gemv_functions gemv__avx2, gemv__avx512vnni;
-
-static const struct gemv_functions *functions_of(enum isa isa)
-{
-	return isa >= ISA_AVX512VNNI ? &gemv__avx512vnni : isa == ISA_AVX2 ? &gemv__avx2 : &gemv_scalar;
-}
-#else
-static const struct gemv_functions *functions_of(enum isa isa)
-{
-	(void)isa;
-	return &gemv_scalar;
-}
-#endif
+const struct gemv_functions gemv__scalar = {scalar_rows, scalar_columns};
 
 void gemv_rows(enum isa isa, const struct gemv *gemv, int64_t n, int64_t *sums)
 {
-	int64_t done = functions_of(isa)->rows(gemv, n, sums);
+	int64_t done = implementations[isa].gemv->rows(gemv, n, sums);
 	struct gemv rest = *gemv;
 	if (done == gemv->n_terms)
 		return;
@@ -55,7 +42,7 @@ void gemv_rows(enum isa isa, const struct gemv *gemv, int64_t n, int64_t *sums)
 
 void gemv_columns(enum isa isa, const struct gemv *gemv, int64_t n, int64_t *sums)
 {
-	int64_t done = functions_of(isa)->columns(gemv, n, sums);
+	int64_t done = implementations[isa].gemv->columns(gemv, n, sums);
 	struct gemv rest = *gemv;
 	if (done == n)
 		return;

@@ -2,7 +2,7 @@
  * accumulator, into whose width sums.h folds them afterwards. For products whose weights are used once or a few
  * times in a run, so that packing them first (engine/product.h) would cost more than it saves.
  *
- * The scalar functions are the definition; those of other instruction sets are written once, in gemv_body.h. */
+ * The scalar functions are the definition; those of other instruction sets are written once, in vectors/gemv.c. */
 #ifndef DEVICE_GEMV_H
 #define DEVICE_GEMV_H
 

@@ -1,5 +1,7 @@
-/* The scalar row, which defines what the others compute, and the choice among them. */
+/* The scalar row, which defines what the others compute. */
 #include "daemon/device/fixed/rows/lookup.h"
+
+#include "daemon/device/implementations.h"
 
 static void scalar(const struct lookup *lookup, const void *in, int64_t first, int64_t n, void *out)
 {
@@ -13,23 +15,8 @@ static void scalar(const struct lookup *lookup, const void *in, int64_t first, i
 	}
 }
 
-#ifdef __x86_64__
-int64_t lookup_row__avx2(const struct lookup *lookup, const void *in, int64_t n, void *out);
-int64_t lookup_row__avx512vnni(const struct lookup *lookup, const void *in, int64_t n, void *out);
-
 void lookup_row(enum isa isa, const struct lookup *lookup, const void *in, int64_t n, void *out)
 {
-	int64_t done = 0;
-	if (isa >= ISA_AVX512VNNI)
-		done = lookup_row__avx512vnni(lookup, in, n, out);
-	else if (isa == ISA_AVX2)
-		done = lookup_row__avx2(lookup, in, n, out);
-	scalar(lookup, in, done, n, out);
+	int64_t (*row)(const struct lookup *, const void *, int64_t, void *) = implementations[isa].lookup;
+	scalar(lookup, in, row ? row(lookup, in, n, out) : 0, n, out);
 }
-#else
-void lookup_row(enum isa isa, const struct lookup *lookup, const void *in, int64_t n, void *out)
-{
-	(void)isa;
-	scalar(lookup, in, 0, n, out);
-}
-#endif

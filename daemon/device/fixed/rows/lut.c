@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "daemon/device/implementations.h"
+
 enum {
 	LUT_WITHIN_MAX = 15, /* bits within a step: those of the libraries' 16-bit registers */
 	LUT_DROP_MAX = 15,
@@ -49,11 +51,6 @@ static void scalar(const struct lut_row *row, int64_t first, int64_t n, int64_t 
 	}
 }
 
-#ifdef __x86_64__
-int64_t lut_row__avx2(const struct lut_row *row, int64_t n, int64_t *saturated);
-int64_t lut_row__avx512vnni(const struct lut_row *row, int64_t n, int64_t *saturated);
-void lut_words__avx512vnni(const struct lut_row *row, int64_t n);
-
 /* Words as they are, between two entries each, whose differences have 16 bits. */
 static bool is_words(const struct lut_row *row)
 {
@@ -63,20 +60,9 @@ static bool is_words(const struct lut_row *row)
 
 void lut_row(enum isa isa, const struct lut_row *row, int64_t n, int64_t *saturated)
 {
-	int64_t done = 0;
-	if (isa >= ISA_AVX512VNNI && is_words(row)) {
-		lut_words__avx512vnni(row, n);
-		done = n;
-	} else if (isa >= ISA_AVX512VNNI)
-		done = lut_row__avx512vnni(row, n, saturated);
-	else if (isa == ISA_AVX2)
-		done = lut_row__avx2(row, n, saturated);
-	scalar(row, done, n, saturated);
+	const struct implementations *of = &implementations[isa];
+	if (of->lut_words && is_words(row))
+		of->lut_words(row, n);
+	else
+		scalar(row, of->lut ? of->lut(row, n, saturated) : 0, n, saturated);
 }
-#else
-void lut_row(enum isa isa, const struct lut_row *row, int64_t n, int64_t *saturated)
-{
-	(void)isa;
-	scalar(row, 0, n, saturated);
-}
-#endif

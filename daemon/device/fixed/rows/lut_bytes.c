@@ -1,5 +1,7 @@
 #include "daemon/device/fixed/rows/lut_bytes.h"
 
+#include "daemon/device/implementations.h"
+
 void lut_bytes_init(struct lut_bytes *bytes, const struct lut_reader *reader)
 {
 	for (int i = 0; i < 256; i++) {
@@ -9,7 +11,8 @@ void lut_bytes_init(struct lut_bytes *bytes, const struct lut_reader *reader)
 	}
 }
 
-static void scalar(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out, int64_t *saturated)
+void lut_bytes__scalar(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
+		       int64_t *saturated)
 {
 	for (int64_t i = 0; i < n; i++) {
 		*saturated += bytes->saturated[in[i]] & 1;
@@ -17,24 +20,8 @@ static void scalar(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, 
 	}
 }
 
-#ifdef __x86_64__
-void lut_bytes_row__avx2(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
-			 int64_t *saturated);
-void lut_bytes_row__avx512vnni(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
-			       int64_t *saturated);
-
 void lut_bytes_row(enum isa isa, const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
 		   int64_t *saturated)
 {
-	(isa >= ISA_AVX512VNNI ? lut_bytes_row__avx512vnni
-	 : isa == ISA_AVX2     ? lut_bytes_row__avx2
-			       : scalar)(bytes, in, n, out, saturated);
+	implementations[isa].lut_bytes(bytes, in, n, out, saturated);
 }
-#else
-void lut_bytes_row(enum isa isa, const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
-		   int64_t *saturated)
-{
-	(void)isa;
-	scalar(bytes, in, n, out, saturated);
-}
-#endif

@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "daemon/device/fixed/rows/lut_bytes.h"
+#include "daemon/device/implementations.h"
 
 enum { TABLES = 16, TABLE_BYTES = 16, VECTOR_BYTES = 32 };
 
@@ -20,10 +21,7 @@ static inline __m256i read_table(const uint8_t *bytes, __m256i index)
 	return result;
 }
 
-void lut_bytes_row__avx2(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
-			 int64_t *saturated);
-void lut_bytes_row__avx2(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
-			 int64_t *saturated)
+void lut_bytes__avx2(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out, int64_t *saturated)
 {
 	int64_t count = 0, i = 0;
 	bool clamps = false;

@@ -1,5 +1,5 @@
 /* 256 bytes are four vectors, of which a permutation reads two; the input's sign chooses which. */
-#include "daemon/device/fixed/rows/vector__avx512vnni.h"
+#include "daemon/device/fixed/rows/vectors/vector.h"
 
 #include "daemon/device/fixed/rows/lut_bytes.h"
 
@@ -20,10 +20,8 @@ VECTOR __m512i table_read(const struct table *table, __m512i index)
 	return _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(index), high);
 }
 
-void lut_bytes_row__avx512vnni(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
-			       int64_t *saturated);
-void lut_bytes_row__avx512vnni(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
-			       int64_t *saturated)
+void lut_bytes__avx512vnni(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
+			   int64_t *saturated)
 {
 	const struct table results = table_load(bytes->results), clamped = table_load(bytes->saturated);
 	int64_t count = 0;

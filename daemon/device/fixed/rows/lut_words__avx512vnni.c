@@ -1,7 +1,7 @@
 /* Tables read with words, 32 at a time: entries and their differences from the next one are two tables in
  * registers, of which a permutation reads 64 words. The interpolation is a product of which the high half is kept,
  * with halves rounded up; what another mode does to a tie is taken back. */
-#include "daemon/device/fixed/rows/vector__avx512vnni.h"
+#include "daemon/device/fixed/rows/vectors/vector.h"
 
 #include "daemon/device/fixed/rows/lut.h"
 
@@ -82,7 +82,6 @@ VECTOR void words_row(const struct words *w, const int16_t *in, int64_t n, const
 	}
 }
 
-void lut_words__avx512vnni(const struct lut_row *row, int64_t n);
 void lut_words__avx512vnni(const struct lut_row *row, int64_t n)
 {
 	const struct lut_reader *reader = row->reader;

@@ -1,8 +1,9 @@
-/* The scalar rows, which define what the others compute, and the choice among them. */
+/* The scalar rows, which define what the others compute. */
 #include "daemon/device/fixed/rows/rows.h"
 
 #include "daemon/device/fixed/divide.h"
 #include "daemon/device/fixed/real.h"
+#include "daemon/device/implementations.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -98,7 +99,7 @@ static int64_t scalar_to_real(const struct row *row, int64_t n, int64_t *saturat
 	return n;
 }
 
-static const struct rows rows_scalar = {
+const struct rows rows__scalar = {
 #define ROW(name, value) .name = scalar_##name,
 #include "daemon/device/fixed/rows/rows.def"
 #undef ROW
@@ -167,21 +168,6 @@ static const struct rows rows_wide = {
 #undef ROW
 };
 
-#ifdef __x86_64__
-extern const struct rows rows__avx2, rows__avx512vnni;
-
-static const struct rows *rows_of(enum isa isa)
-{
-	return isa >= ISA_AVX512VNNI ? &rows__avx512vnni : isa == ISA_AVX2 ? &rows__avx2 : &rows_scalar;
-}
-#else
-static const struct rows *rows_of(enum isa isa)
-{
-	(void)isa;
-	return &rows_scalar;
-}
-#endif
-
 struct row_source row_source(int dtype)
 {
 	unsigned bytes = npumem_dtype_bytes(dtype);
@@ -204,8 +190,8 @@ static void choose(struct row *row, enum isa isa, int64_t value)
 	row->drop = 0;
 	row->scale = 0;
 	row->most = value;
-	row->rows = requantize_fits32(value, row->to.shift) ? rows_of(isa)
-		    : isa == ISA_SCALAR			    ? &rows_scalar
+	row->rows = requantize_fits32(value, row->to.shift) ? implementations[isa].rows
+		    : isa == ISA_SCALAR			    ? &rows__scalar
 							    : &rows_wide;
 }
 
@@ -235,7 +221,7 @@ void row_init_product(struct row *row, enum isa isa, int64_t value)
 	if (requantize_fits32(value, shift) || value > (int64_t)1 << DOUBLE_BITS || shift > DOUBLE_BITS ||
 	    shift < -DOUBLE_BITS)
 		return;
-	row->rows = rows_of(isa);
+	row->rows = implementations[isa].rows;
 	row->most = INT64_MAX;
 	row->scale = power_of_two(-shift);
 }
@@ -253,7 +239,7 @@ void row_init_real(struct row *row, enum isa isa)
 	int64_t shift = row->to.shift;
 	row->drop = 0;
 	row->most = INT64_MAX;
-	row->rows = rows_of(shift <= 126 ? isa : ISA_SCALAR);
+	row->rows = implementations[shift <= 126 ? isa : ISA_SCALAR].rows;
 	row->scale = power_of_two(-shift);
 }
 
@@ -274,7 +260,7 @@ void row_init_sum(struct row *row, enum isa isa, int64_t in1, int64_t in2)
 	if (requantize_fits32(value, row->to.shift) || (in1 | in2) > (int64_t)1 << TERM_BITS)
 		return;
 	int64_t coarse = row->align.left - row->to.shift, fine = -row->align.beyond - row->to.shift;
-	row->rows = rows_of(isa);
+	row->rows = implementations[isa].rows;
 	row->scale = power_of_two(coarse);
 	row->alone = power_of_two(fine);
 	row->beside = power_of_two(fine > coarse - APART ? fine : coarse - APART);
@@ -315,7 +301,7 @@ static void finish(const struct row *row, row_function *scalar, int64_t done, in
 #define ROW(name, value)                                                                                          \
 	void row_##name(const struct row *row, int64_t n, int64_t *saturated)                                     \
 	{                                                                                                         \
-		finish(row, rows_scalar.name, row->rows->name(row, n, saturated), n, saturated);                  \
+		finish(row, rows__scalar.name, row->rows->name(row, n, saturated), n, saturated);                 \
 	}
 #include "daemon/device/fixed/rows/rows.def"
 #undef ROW

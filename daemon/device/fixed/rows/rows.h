@@ -2,8 +2,7 @@
  * pass. What each row does is in rows.def.
  *
  * The scalar row of each is the definition, for any formats. Those of other instruction sets are written once, in
- * rows_body.h, over the vectors of vector__ISA.h; they compute in 32 bits, so that they are for values that do not
- * leave them. A new instruction set is its vectors, a file rows__ISA.c, and its place in rows.c. */
+ * vectors/rows.c; they compute in 32 bits, so that they are for values that do not leave them. */
 #ifndef DEVICE_ROWS_H
 #define DEVICE_ROWS_H
 

@@ -2,6 +2,8 @@
  * in 64 bits. */
 #include "daemon/device/fixed/rows/sums.h"
 
+#include "daemon/device/implementations.h"
+
 enum { SUMS_SHIFT_MAX = 62, SUMS_BIAS_SHIFT_MAX = 45, SUMS_LEFT_MAX = 20 };
 
 static int64_t get(const void *data, unsigned bytes, int64_t i)
@@ -36,6 +38,8 @@ static void rescaled_one_by_one(const struct rescaled_sum *rescaled, const int64
 				      &counts->wrapped));
 }
 
+const struct sums_functions sums__scalar = {multi_one_by_one, rescaled_one_by_one};
+
 static bool is_ordinary(int64_t shift)
 {
 	return shift >= 0 && shift <= SUMS_SHIFT_MAX;
@@ -55,40 +59,15 @@ static bool rescaled_fits(const struct rescaled_sum *rescaled)
 	       rescaled->between >= -SUMS_LEFT_MAX && rescaled->bias_shift <= SUMS_BIAS_SHIFT_MAX;
 }
 
-#ifdef __x86_64__
-typedef void multi_function(const struct multi_sum *multi, const int64_t *sums, int64_t step,
-			    const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts);
-typedef void rescaled_function(const struct rescaled_sum *rescaled, const int64_t *sums, int64_t step,
-			       const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts);
-multi_function sums_multi__avx2, sums_multi__avx512vnni;
-rescaled_function sums_rescaled__avx2, sums_rescaled__avx512vnni;
-
-static multi_function *multi_of(enum isa isa, bool fits)
-{
-	if (!fits || isa < ISA_AVX2)
-		return multi_one_by_one;
-	return isa >= ISA_AVX512VNNI ? sums_multi__avx512vnni : sums_multi__avx2;
-}
-
-static rescaled_function *rescaled_of(enum isa isa, bool fits)
-{
-	if (!fits || isa < ISA_AVX2)
-		return rescaled_one_by_one;
-	return isa >= ISA_AVX512VNNI ? sums_rescaled__avx512vnni : sums_rescaled__avx2;
-}
-#else
-#define multi_of(isa, fits) ((void)(isa), (void)(fits), multi_one_by_one)
-#define rescaled_of(isa, fits) ((void)(isa), (void)(fits), rescaled_one_by_one)
-#endif
-
 void sums_multi(enum isa isa, const struct multi_sum *multi, const int64_t *sums, int64_t step,
 		const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts)
 {
-	multi_of(isa, multi_fits(multi))(multi, sums, step, bias, n, out, counts);
+	implementations[multi_fits(multi) ? isa : ISA_SCALAR].sums->multi(multi, sums, step, bias, n, out, counts);
 }
 
 void sums_rescaled(enum isa isa, const struct rescaled_sum *rescaled, const int64_t *sums, int64_t step,
 		   const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts)
 {
-	rescaled_of(isa, rescaled_fits(rescaled))(rescaled, sums, step, bias, n, out, counts);
+	implementations[rescaled_fits(rescaled) ? isa : ISA_SCALAR].sums->rescaled(rescaled, sums, step, bias, n,
+										   out, counts);
 }

@@ -25,4 +25,12 @@ void sums_multi(enum isa isa, const struct multi_sum *multi, const int64_t *sums
 void sums_rescaled(enum isa isa, const struct rescaled_sum *rescaled, const int64_t *sums, int64_t step,
 		   const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts);
 
+/* Of one instruction set. */
+struct sums_functions {
+	void (*multi)(const struct multi_sum *multi, const int64_t *sums, int64_t step,
+		      const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts);
+	void (*rescaled)(const struct rescaled_sum *rescaled, const int64_t *sums, int64_t step,
+			 const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts);
+};
+
 #endif

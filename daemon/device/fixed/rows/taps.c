@@ -1,6 +1,8 @@
 /* The scalar row, which defines what the others compute. */
 #include "daemon/device/fixed/rows/taps.h"
 
+#include "daemon/device/implementations.h"
+
 enum { BLOCK = 64 };
 
 /* A pair at a time, so that compilers make vectors of the loops over sums. */
@@ -35,29 +37,13 @@ static void scalar_block(const struct taps *taps, const int16_t *in, int64_t n, 
 		sums[j] = low[j];
 }
 
-static void scalar(const struct taps *taps, int64_t n, int32_t *sums)
+void taps__scalar(const struct taps *taps, int64_t n, int32_t *sums)
 {
 	for (int64_t j = 0; j < n; j += BLOCK)
 		scalar_block(taps, taps->in + j * taps->stride, n - j < BLOCK ? n - j : BLOCK, sums + j);
 }
 
-#ifdef __x86_64__
-void taps_row__avx2(const struct taps *taps, int64_t n, int32_t *sums);
-void taps_row__avx512vnni(const struct taps *taps, int64_t n, int32_t *sums);
-
 void taps_row(enum isa isa, const struct taps *taps, int64_t n, int32_t *sums)
 {
-	if (taps->stride > TAPS_STRIDE_MAX || isa < ISA_AVX2)
-		scalar(taps, n, sums);
-	else if (isa >= ISA_AVX512VNNI)
-		taps_row__avx512vnni(taps, n, sums);
-	else
-		taps_row__avx2(taps, n, sums);
+	implementations[taps->stride > TAPS_STRIDE_MAX ? ISA_SCALAR : isa].taps(taps, n, sums);
 }
-#else
-void taps_row(enum isa isa, const struct taps *taps, int64_t n, int32_t *sums)
-{
-	(void)isa;
-	scalar(taps, n, sums);
-}
-#endif

@@ -2,8 +2,9 @@
  * a whole cache line is read before the next is: rows may all fall into one set of the cache. */
 #include "daemon/device/fixed/rows/transpose.h"
 
-#include <stdbool.h>
 #include <string.h>
+
+#include "daemon/device/implementations.h"
 
 enum { LINE_BYTES = 64, VECTOR_BYTES = 16 };
 
@@ -26,30 +27,33 @@ static void edge(unsigned bytes, const uint8_t *from, int64_t from_step, int64_t
 			copy(bytes, to + c * to_step + r * bytes, from + r * from_step + c * bytes);
 }
 
-#ifdef __x86_64__
-#include <emmintrin.h>
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+typedef uint16_t words8 __attribute__((vector_size(16)));
+typedef uint32_t elements4 __attribute__((vector_size(16)));
 
 /* n rows of 16 bytes. Each step interleaves the first half of the rows with the second: after as many as halve n
  * to one, row c has element c of every row. */
-#define SQUARE(name, n, low, high)                                                                                \
+#define SQUARE(name, type, n, low, high)                                                                          \
 	static void name(const uint8_t *from, int64_t from_step, uint8_t *to, int64_t to_step)                    \
 	{                                                                                                         \
-		__m128i a[n], b[n];                                                                               \
+		type a[n], b[n];                                                                                  \
 		for (int i = 0; i < n; i++)                                                                       \
-			a[i] = _mm_loadu_si128((const void *)(from + i * from_step));                             \
+			memcpy(&a[i], from + i * from_step, sizeof(type));                                        \
 		for (int half = n; half > 1; half /= 2) {                                                         \
 			for (int i = 0; i < n / 2; i++) {                                                         \
-				b[2 * i] = low(a[i], a[i + n / 2]);                                               \
-				b[2 * i + 1] = high(a[i], a[i + n / 2]);                                          \
+				b[2 * i] = __builtin_shufflevector(a[i], a[i + n / 2], low);                      \
+				b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + n / 2], high);                 \
 			}                                                                                         \
 			memcpy(a, b, sizeof(a));                                                                  \
 		}                                                                                                 \
 		for (int i = 0; i < n; i++)                                                                       \
-			_mm_storeu_si128((void *)(to + i * to_step), a[i]);                                       \
+			memcpy(to + i * to_step, &a[i], sizeof(type));                                            \
 	}
-SQUARE(square_1, 16, _mm_unpacklo_epi8, _mm_unpackhi_epi8)
-SQUARE(square_2, 8, _mm_unpacklo_epi16, _mm_unpackhi_epi16)
-SQUARE(square_4, 4, _mm_unpacklo_epi32, _mm_unpackhi_epi32)
+#define LIST(...) __VA_ARGS__
+SQUARE(square_1, bytes16, 16, LIST(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
+       LIST(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31))
+SQUARE(square_2, words8, 8, LIST(0, 8, 1, 9, 2, 10, 3, 11), LIST(4, 12, 5, 13, 6, 14, 7, 15))
+SQUARE(square_4, elements4, 4, LIST(0, 4, 1, 5), LIST(2, 6, 3, 7))
 
 static void square(unsigned bytes, const uint8_t *from, int64_t from_step, uint8_t *to, int64_t to_step)
 {
@@ -61,31 +65,6 @@ static void square(unsigned bytes, const uint8_t *from, int64_t from_step, uint8
 		square_4(from, from_step, to, to_step);
 }
 
-void transpose_line__avx512vnni(unsigned bytes, const uint8_t *from, int64_t from_step, uint8_t *to,
-				int64_t to_step);
-
-static bool line(enum isa isa, unsigned bytes, const uint8_t *from, int64_t from_step, uint8_t *to,
-		 int64_t to_step)
-{
-	if (isa < ISA_AVX512VNNI)
-		return false;
-	transpose_line__avx512vnni(bytes, from, from_step, to, to_step);
-	return true;
-}
-#else
-static bool line(enum isa isa, unsigned bytes, const uint8_t *from, int64_t from_step, uint8_t *to,
-		 int64_t to_step)
-{
-	(void)isa, (void)bytes, (void)from, (void)from_step, (void)to, (void)to_step;
-	return false;
-}
-
-static void square(unsigned bytes, const uint8_t *from, int64_t from_step, uint8_t *to, int64_t to_step)
-{
-	edge(bytes, from, from_step, VECTOR_BYTES / bytes, VECTOR_BYTES / bytes, to, to_step);
-}
-#endif
-
 /* Columns [first, end) of all rows, a line of each at most. */
 static void band(enum isa isa, unsigned bytes, const uint8_t *from, int64_t from_step, int64_t n_rows,
 		 int64_t first, int64_t end, uint8_t *to, int64_t to_step)
@@ -94,9 +73,11 @@ static void band(enum isa isa, unsigned bytes, const uint8_t *from, int64_t from
 	for (; r + side <= n_rows; r += side) {
 		int64_t c = first;
 		const uint8_t *rows = from + r * from_step;
-		if ((end - first) * bytes == LINE_BYTES &&
-		    line(isa, bytes, rows + first * bytes, from_step, to + first * to_step + r * bytes, to_step))
+		if (implementations[isa].transpose_line && (end - first) * bytes == LINE_BYTES) {
+			implementations[isa].transpose_line(bytes, rows + first * bytes, from_step,
+							    to + first * to_step + r * bytes, to_step);
 			continue;
+		}
 		for (; c + side <= end; c += side)
 			square(bytes, rows + c * bytes, from_step, to + c * to_step + r * bytes, to_step);
 		edge(bytes, rows + c * bytes, from_step, side, end - c, to + c * to_step + r * bytes, to_step);

@@ -1,8 +1,10 @@
 /* As many rows as a 16-byte piece has elements, a cache line of each: the same steps as those of 16-byte squares,
  * in the four quarters of a vector side by side. */
 #include <immintrin.h>
+#include <stdbool.h>
 
 #include "daemon/device/fixed/rows/transpose.h"
+#include "daemon/device/implementations.h"
 
 enum { QUARTERS = 4, QUARTER = 16 };
 
@@ -50,8 +52,6 @@ static inline __attribute__((always_inline)) void line(const unsigned bytes, con
 	}
 }
 
-void transpose_line__avx512vnni(unsigned bytes, const uint8_t *from, int64_t from_step, uint8_t *to,
-				int64_t to_step);
 void transpose_line__avx512vnni(unsigned bytes, const uint8_t *from, int64_t from_step, uint8_t *to,
 				int64_t to_step)
 {

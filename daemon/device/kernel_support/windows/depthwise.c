@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "daemon/device/implementations.h"
+
 void depthwise_init(struct depthwise *depthwise, const struct window *window, const struct requantize *to)
 {
 	const struct window_axis *w = &window->w;
@@ -15,36 +17,18 @@ void depthwise_init(struct depthwise *depthwise, const struct window *window, co
 							   DEPTHWISE_VECTOR_BYTES);
 }
 
-#ifdef __x86_64__
-int64_t depthwise_run_fx8__avx512vnni(const struct depthwise *depthwise, const struct depthwise_channel *channel,
-				      const struct depthwise_outputs *outputs);
-
 bool depthwise_fits_fx8(enum isa isa, const struct window *window, const struct requantize *to, int64_t sum)
 {
 	const struct window_axis *h = &window->h, *w = &window->w;
 	/* 16 windows side by side are seen in 64 bytes. */
-	return isa >= ISA_AVX512VNNI && h->kernel <= DEPTHWISE_TAPS_MAX && w->kernel <= DEPTHWISE_TAPS_MAX &&
+	return implementations[isa].depthwise_fx8 && h->kernel <= DEPTHWISE_TAPS_MAX &&
+	       w->kernel <= DEPTHWISE_TAPS_MAX &&
 	       15 * w->stride + (w->kernel - 1) * w->dilation < DEPTHWISE_VECTOR_BYTES && to->shift >= 0 &&
 	       requantize_fits32(sum, to->shift);
 }
 
-int64_t depthwise_run_fx8(const struct depthwise *depthwise, const struct depthwise_channel *channel,
+int64_t depthwise_run_fx8(enum isa isa, const struct depthwise *depthwise, const struct depthwise_channel *channel,
 			  const struct depthwise_outputs *outputs)
 {
-	return depthwise_run_fx8__avx512vnni(depthwise, channel, outputs);
+	return implementations[isa].depthwise_fx8(depthwise, channel, outputs);
 }
-#else
-bool depthwise_fits_fx8(enum isa isa, const struct window *window, const struct requantize *to, int64_t sum)
-{
-	(void)isa, (void)window, (void)to, (void)sum;
-	return false;
-}
-
-int64_t depthwise_run_fx8(const struct depthwise *depthwise, const struct depthwise_channel *channel,
-			  const struct depthwise_outputs *outputs)
-{
-	(void)depthwise, (void)channel, (void)outputs;
-	assert(!"fits nothing");
-	return 0;
-}
-#endif

@@ -40,7 +40,7 @@ bool depthwise_fits_fx8(enum isa isa, const struct window *window, const struct 
 /* Of what fits; both are copied. */
 void depthwise_init(struct depthwise *depthwise, const struct window *window, const struct requantize *to);
 /* Writes outputs and returns how many of them saturated. */
-int64_t depthwise_run_fx8(const struct depthwise *depthwise, const struct depthwise_channel *channel,
+int64_t depthwise_run_fx8(enum isa isa, const struct depthwise *depthwise, const struct depthwise_channel *channel,
 			  const struct depthwise_outputs *outputs);
 
 #endif

@@ -2,8 +2,8 @@
  * their windows, four taps to each 32-bit element. The unsigned side is the input, shifted by 128; what that adds
  * to the sums, for padding too, is taken back with the bias. A mask keeps loads inside the row: padding is zero.
  */
-#include "daemon/device/fixed/rows/vector__avx512vnni.h"
-#include "daemon/device/fixed/rows/vector_rounding.h"
+#include "daemon/device/fixed/rows/vectors/vector.h"
+#include "daemon/device/fixed/rows/vectors/vector_rounding.h"
 #include "daemon/device/kernel_support/windows/depthwise.h"
 
 #include <string.h>
@@ -235,7 +235,7 @@ VECTOR int64_t line_store(const struct line *line, const struct requantize *to, 
 	for (int v = 0; v < ABREAST; v++)
 		x[v] = v < abreast ? line_rounded(line, sums[v]) : x[0];
 	vector first = _mm512_packs_epi32(x[0], x[1]),
-	       second = abreast > 2 ? _mm512_packs_epi32(x[2], x[3]) : first;
+	       second = abreast > 2 ? (vector)_mm512_packs_epi32(x[2], x[3]) : first;
 	vector bytes = _mm512_permutexvar_epi32(line->from_fours, _mm512_packs_epi16(first, second));
 	bytes = vector_max_raw(bytes, vector_set_raw((int32_t)to->limit_low, 1), 1);
 	bytes = vector_min_raw(bytes, vector_set_raw((int32_t)to->limit_high, 1), 1);
@@ -305,10 +305,8 @@ ROWS(2)
 ROWS(3)
 ROWS(4)
 
-int64_t depthwise_run_fx8__avx512vnni(const struct depthwise *depthwise, const struct depthwise_channel *channel,
-				      const struct depthwise_outputs *outputs);
-int64_t depthwise_run_fx8__avx512vnni(const struct depthwise *depthwise, const struct depthwise_channel *channel,
-				      const struct depthwise_outputs *outputs)
+int64_t depthwise_fx8__avx512vnni(const struct depthwise *depthwise, const struct depthwise_channel *channel,
+				  const struct depthwise_outputs *outputs)
 {
 	int64_t (*const rows[])(const struct strip *, int64_t, int64_t, int64_t) = {rows_1, rows_2, rows_3,
 										    rows_4};

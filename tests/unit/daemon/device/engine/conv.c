@@ -1,4 +1,4 @@
-/* Every row of ukernels.def against the scalar one, through whole convolutions: shapes with every tail, operands
+/* Every micro-kernel of implementations.def against the scalar one, through whole convolutions: shapes with every tail, operands
  * of the whole range and mostly the most negative ones, every rounding; and parts shared by threads. That the
  * scalar one is right the kernels' own tests say, by plain loops. */
 
@@ -86,7 +86,7 @@ static void check_from(struct calls *c, enum isa first)
 	calls_run(c);
 	memcpy(want, c->operands[OUT][0].data, bytes);
 	const struct kernel_counts counts = c->call.counts;
-	for (int isa = (int)first; isa <= (int)isa_best(); isa++)
+	for (int isa = (int)first; isa < ISA_N; isa = isa_next(isa))
 		check_isa(c, (enum isa)isa, want, &counts);
 	free(want);
 }

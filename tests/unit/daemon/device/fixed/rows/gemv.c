@@ -54,7 +54,7 @@ static void check_sums(unsigned w, int64_t n, int64_t terms, int64_t gap, bool c
 			want[i] += get(vector, gemv.vector_bytes, k) *
 				   get(weights, gemv.weight_bytes, columns ? k * row + i : i * row + k);
 	}
-	for (int isa = ISA_SCALAR; isa <= (int)isa_best(); isa++) {
+	for (int isa = ISA_SCALAR; isa < ISA_N; isa = isa_next(isa)) {
 		for (int64_t i = 0; i < n; i++)
 			got[i] = i * 1000003;
 		(columns ? gemv_columns : gemv_rows)((enum isa)isa, &gemv, n, got);

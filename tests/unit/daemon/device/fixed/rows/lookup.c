@@ -54,7 +54,7 @@ static void check_row(enum isa isa, const struct lookup *lookup, int64_t first, 
 
 START_TEST(every_input)
 {
-	for (int isa = ISA_SCALAR; isa <= (int)isa_best(); isa++)
+	for (int isa = ISA_SCALAR; isa < ISA_N; isa = isa_next(isa))
 		for (unsigned within = 0; within <= 15; within++)
 			for (int mode = NPUMEM_CONVERGENT; mode <= NPUMEM_NEAREST; mode++) {
 				struct lookup lookup = {entries, 2, mode == NPUMEM_UP ? 1 : 2, within,
@@ -67,7 +67,7 @@ END_TEST
 
 START_TEST(every_length)
 {
-	for (int isa = ISA_SCALAR; isa <= (int)isa_best(); isa++)
+	for (int isa = ISA_SCALAR; isa < ISA_N; isa = isa_next(isa))
 		for (unsigned kind = 0; kind < 4; kind++) {
 			struct lookup lookup = {entries, 1 + kind % 2, 1 + kind / 2, kind % 2 ? 7 : 0, NPUMEM_UP};
 			fill(lookup.out_bytes, (int)kind);

@@ -138,7 +138,7 @@ static void check_words(const struct lut_reader *reader, const int16_t *in, int3
 	int64_t saturated = 0, length = 1 + reader->right + 3 * reader->rounding;
 	struct lut_row row = {.reader = reader, .in = in, .out = want, .bytes = 2, .minus = minus};
 	lut_row(ISA_SCALAR, &row, WORDS, &saturated);
-	for (int isa = ISA_SCALAR + 1; isa <= (int)isa_best(); isa++) {
+	for (int isa = isa_next(ISA_SCALAR); isa < ISA_N; isa = isa_next(isa)) {
 		row.in = in;
 		row.out = got;
 		lut_row((enum isa)isa, &row, WORDS, &saturated);

@@ -56,7 +56,7 @@ static void check_row(const struct sample *s, const struct multi_sum *multi, con
 		else
 			want[i] = (int16_t)x;
 	}
-	for (int isa = ISA_SCALAR; isa <= (int)isa_best(); isa++) {
+	for (int isa = ISA_SCALAR; isa < ISA_N; isa = isa_next(isa)) {
 		struct sums_counts counted = {0, 0};
 		memset(got, 0x55, sizeof(got));
 		if (multi)

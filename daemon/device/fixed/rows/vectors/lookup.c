@@ -1,8 +1,8 @@
-/* A user's table read in rows: a template over the vectors that were included before it, and lookup_pairs, which
- * gathers two neighbouring entries. LOOKUP_ROW names the function, which makes as many of n elements as it can and
- * returns how many. */
+/* A user's table read in rows. */
 #include "daemon/device/fixed/rows/lookup.h"
-#include "daemon/device/fixed/rows/vector_rounding.h"
+
+#include "daemon/device/fixed/rows/vectors/vector.h"
+#include "daemon/device/fixed/rows/vectors/vector_rounding.h"
 
 struct lookup_vectors {
 	struct rounding rounding;
@@ -13,7 +13,7 @@ struct lookup_vectors {
 VECTOR vector lookup_value(const struct lookup *lookup, const struct lookup_vectors *v, vector x)
 {
 	x = vector_add(x, v->first);
-	vector pairs = lookup_pairs(lookup->entries, vector_right(x, v->within));
+	vector pairs = vector_gather_pairs(lookup->entries, vector_right(x, v->within));
 	vector here = vector_right(vector_left(pairs, v->word), v->word);
 	if (lookup->within == 0)
 		return here;
@@ -33,8 +33,7 @@ VECTOR void lookup_elements(const struct lookup *lookup, const struct lookup_vec
 		vector_store16((int16_t *)out + i, x, n);
 }
 
-int64_t LOOKUP_ROW(const struct lookup *lookup, const void *in, int64_t n, void *out);
-int64_t LOOKUP_ROW(const struct lookup *lookup, const void *in, int64_t n, void *out)
+int64_t VECTOR_NAME(lookup)(const struct lookup *lookup, const void *in, int64_t n, void *out)
 {
 	const struct lookup copy = *lookup;
 	const struct requantize to = {.shift = lookup->within, .rounding = lookup->rounding};

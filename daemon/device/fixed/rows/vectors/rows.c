@@ -1,7 +1,8 @@
-/* The rows of one instruction set: a template over the vectors that were included before it. ROWS names the table.
- */
+/* The rows of one instruction set. */
 #include "daemon/device/fixed/rows/rows.h"
-#include "daemon/device/fixed/rows/vector_rounding.h"
+
+#include "daemon/device/fixed/rows/vectors/vector.h"
+#include "daemon/device/fixed/rows/vectors/vector_rounding.h"
 
 VECTOR vector source_at(const struct row_source *source, int64_t i, int64_t n)
 {
@@ -557,7 +558,7 @@ static int64_t run_to_real(const struct row *row, int64_t n, int64_t *saturated)
 	return i;
 }
 
-const struct rows ROWS = {
+const struct rows VECTOR_NAME(rows) = {
 #define ROW(name, value) .name = run_##name,
 #include "daemon/device/fixed/rows/rows.def"
 #undef ROW

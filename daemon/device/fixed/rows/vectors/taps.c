@@ -1,8 +1,9 @@
-/* Rows of taps: a template over the vectors that were included before it. TAPS_ROW names the function. Vectors are
- * always whole: what is past the row is read and written as taps.h says. */
+/* Rows of taps. Vectors are always whole: what is past the row is read and written as taps.h says. */
+#include "daemon/device/fixed/rows/taps.h"
+
 #include <stdbool.h>
 
-#include "daemon/device/fixed/rows/taps.h"
+#include "daemon/device/fixed/rows/vectors/vector.h"
 
 enum { TAPS_FEW = 6 }; /* pairs of a window of 3 x 3, whose weights stay in registers */
 
@@ -27,7 +28,7 @@ VECTOR vector taps_join(struct taps_sum sum, const bool split)
 	if (!split)
 		return sum.low;
 	vector high = vector_add(sum.high, vector_right(sum.low, vector_set(8)));
-	vector mark = vector_if_zero(vector_and(sum.low, vector_set(0xff)), vector_set(1), vector_set(0));
+	vector mark = vector_min(vector_and(sum.low, vector_set(0xff)), vector_set(1));
 	return vector_or(vector_left(high, vector_set(8 - TAPS_DROP)), mark);
 }
 
@@ -117,8 +118,7 @@ VECTOR void taps_any(const struct taps *taps, const bool split, int64_t n, int32
 		taps_sums(taps, taps->stride, taps->n, NULL, NULL, split, n, sums);
 }
 
-void TAPS_ROW(const struct taps *taps, int64_t n, int32_t *sums);
-void TAPS_ROW(const struct taps *taps, int64_t n, int32_t *sums)
+void VECTOR_NAME(taps)(const struct taps *taps, int64_t n, int32_t *sums)
 {
 	if (taps->high)
 		taps_any(taps, true, n, sums);

@@ -1,6 +1,7 @@
-/* The folds of one instruction set: a template over the vectors that were included before it. FOLDS names the
- * table. */
+/* The folds of one instruction set. */
 #include "daemon/device/fixed/rows/folds.h"
+
+#include "daemon/device/fixed/rows/vectors/vector.h"
 
 typedef vector fold_function(vector a, vector b);
 
@@ -332,9 +333,9 @@ VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 
-const struct folds FOLDS[FOLD_N] = {
+const struct folds VECTOR_NAME(folds) = {{
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
 	{name##_columns, name##_windows, name##_across, name##_each, name##_narrow_columns, name##_narrow_windows},
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
-};
+}};

@@ -1,7 +1,8 @@
-/* Tables read in rows: a template over the vectors that were included before it. LUT_ROW names the function, which
- * makes as many of n elements as it can and returns how many. */
+/* Tables read in rows. */
 #include "daemon/device/fixed/rows/lut.h"
-#include "daemon/device/fixed/rows/vector_rounding.h"
+
+#include "daemon/device/fixed/rows/vectors/vector.h"
+#include "daemon/device/fixed/rows/vectors/vector_rounding.h"
 
 struct lut_vectors {
 	struct vector_table table;
@@ -59,8 +60,7 @@ VECTOR vector lut_element(const struct lut_row *row, const struct lut_vectors *v
 	return vector_count_outside(counts, x, v->result.low, v->result.high, n);
 }
 
-int64_t LUT_ROW(const struct lut_row *row, int64_t n, int64_t *saturated);
-int64_t LUT_ROW(const struct lut_row *row, int64_t n, int64_t *saturated)
+int64_t VECTOR_NAME(lut)(const struct lut_row *row, int64_t n, int64_t *saturated)
 {
 	const struct lut_row copy = *row;
 	const struct lut_vectors vectors = lut_vectors_of(row);

@@ -1,5 +1,4 @@
-/* The products of one instruction set: a template over the vectors that were included before it. GEMV names the
- * table.
+/* The products of one instruction set.
  *
  * Words are multiplied in pairs into 32 bits. Where both sides have 16 bits the vector is taken by its bytes, the
  * high one with the sign, so that a product is below 2^23 and the sums of GEMV_SEGMENT of them stay in 32 bits;
@@ -7,6 +6,8 @@
 #include "daemon/device/fixed/rows/gemv.h"
 
 #include <string.h>
+
+#include "daemon/device/fixed/rows/vectors/vector.h"
 
 enum {
 	GEMV_SEGMENT = 256,
@@ -163,4 +164,4 @@ static int64_t gemv_run_columns(const struct gemv *g, int64_t n, int64_t *sums)
 	return g->weight_bytes == 1 ? gemv_columns_of(g, 2, 1, n, sums) : gemv_columns_of(g, 2, 2, n, sums);
 }
 
-const struct gemv_functions GEMV = {gemv_run_rows, gemv_run_columns};
+const struct gemv_functions VECTOR_NAME(gemv) = {gemv_run_rows, gemv_run_columns};

@@ -1,8 +1,10 @@
-/* Joins of sums in loops that compilers make vectors of, 64 bits for each: a template that every instruction set
- * compiles with its own. SUMS_MULTI and SUMS_RESCALED name the functions; sums.c says which formats they take. */
+/* Joins of sums in loops that compilers make vectors of, 64 bits for each; rows/sums.c says which formats they
+ * take.
+ */
 #include "daemon/device/fixed/rows/sums.h"
 
 #include "daemon/device/fixed/round.h"
+#include "daemon/device/fixed/rows/vectors/vector.h"
 
 #define SUMS_PART static inline __attribute__((always_inline))
 
@@ -81,10 +83,8 @@ SUMS_PART void sums_store(const int64_t *x, int64_t n, int64_t low, int64_t high
 	}
 }
 
-void SUMS_MULTI(const struct multi_sum *multi, const int64_t *sums, int64_t step, const struct sums_bias *bias,
-		int64_t n, void *out, struct sums_counts *counts);
-void SUMS_MULTI(const struct multi_sum *multi, const int64_t *sums, int64_t step, const struct sums_bias *bias,
-		int64_t n, void *out, struct sums_counts *counts)
+static void multi_run(const struct multi_sum *multi, const int64_t *sums, int64_t step,
+		      const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts)
 {
 	static const int64_t none[SUMS_BLOCK];
 	for (int64_t j = 0; j < n; j += SUMS_BLOCK) {
@@ -116,10 +116,8 @@ SUMS_PART void sums_rescale(enum npumem_rounding rounding, const struct rescaled
 	*wrapped += outside;
 }
 
-void SUMS_RESCALED(const struct rescaled_sum *rescaled, const int64_t *sums, int64_t step,
-		   const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts);
-void SUMS_RESCALED(const struct rescaled_sum *rescaled, const int64_t *sums, int64_t step,
-		   const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts)
+static void rescaled_run(const struct rescaled_sum *rescaled, const int64_t *sums, int64_t step,
+			 const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts)
 {
 	const struct requantize *result = &rescaled->result;
 	for (int64_t j = 0; j < n; j += SUMS_BLOCK) {
@@ -131,3 +129,5 @@ void SUMS_RESCALED(const struct rescaled_sum *rescaled, const int64_t *sums, int
 		sums_store(values, count, result->low, result->high, result->bytes, out, j, &counts->saturated);
 	}
 }
+
+const struct sums_functions VECTOR_NAME(sums) = {multi_run, rescaled_run};
