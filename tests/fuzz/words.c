@@ -147,23 +147,31 @@ static void read_roles(int n, char **words)
 		check_refused(roles_word(row, words[i], &word, &error), &error);
 }
 
+static void read_command(unsigned n, char **words)
+{
+	for (unsigned i = 0; i < n; i++)
+		read_word(words[i]);
+	if (!n)
+		return;
+	read_spec((int)n, words);
+	ask((int)n, words);
+	read_roles((int)n, words);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
-	struct npumem_error error = {.status = 0};
-	char *line = malloc(n + 1), *words[WORDS_MAX + 1];
-	unsigned n_words = 0;
-	int status;
+	char *line = malloc(n + 1), *words[WORDS_MAX + 1], *next = line, *rest;
 
 	memcpy(line, bytes, n);
 	line[n] = 0;
-	status = words_split(line, words, WORDS_MAX, &n_words, &error);
-	check_refused(status, &error);
-	if (!status && n_words) {
-		for (unsigned i = 0; i < n_words; i++)
-			read_word(words[i]);
-		read_spec((int)n_words, words);
-		ask((int)n_words, words);
-		read_roles((int)n_words, words);
+	for (; next; next = rest) {
+		struct npumem_error error = {.status = 0};
+		unsigned n_words = 0;
+		int status = words_split(next, words, WORDS_MAX, &n_words, &rest, &error);
+
+		check_refused(status, &error);
+		if (!status)
+			read_command(n_words, words);
 	}
 	free(line);
 	return 0;
