@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import mmap
 import os
 import pathlib
 import re
@@ -62,6 +63,21 @@ needs_systemd = unittest.skipUnless(
     shutil.which("systemd-analyze"), "no systemd here, so this was NOT checked: tests/packages.sh systemd installs it"
 )
 SLOWER = 10 if os.environ.get("NPUMEM_SANITIZE") else 1  # than a plain build, at most: for bounds on times
+
+
+def page_fault_us():
+    """Of processor time, for the first write to a page of new memory: 0.3 to 1 us on most machines."""
+    pages = 64
+    with mmap.mmap(-1, pages * mmap.PAGESIZE) as memory:
+        begin = time.thread_time()
+        for page in range(pages):
+            memory[page * mmap.PAGESIZE] = 1
+        return (time.thread_time() - begin) * 1e6 / pages
+
+
+# For bounds on turns of the loop: a virtual machine in another one takes 20 us for a page fault, and so much longer for a
+# turn that touches new memory.
+FAULTS = min(4.0, max(1.0, min(page_fault_us() for _ in range(4)) / 4))
 SECONDS = 60  # after which something hangs: long, as a sanitizer on a busy machine is slow
 
 

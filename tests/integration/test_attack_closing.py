@@ -15,6 +15,7 @@ import unittest
 
 from hostile import FuseFile, Lingerers, give, libc, send_fds
 from support import (
+    FAULTS,
     SLOWER,
     Client,
     HungUp,
@@ -382,7 +383,7 @@ class Memory(Closing):
         self.watcher.call(stat=pb.StatRequest(reset=True))
         act()
         self.watcher.call(info=pb.InfoRequest())
-        return self.watcher.call(**DETAILS).stat.loop.longest_cpu_ns / 1e6
+        return self.watcher.call(**DETAILS).stat.loop.longest_cpu_ns / 1e6 / FAULTS
 
     def assert_short(self, act, most=5):
         found = []
@@ -464,7 +465,7 @@ class HangingUp(Closing):
             with self.stopped():
                 clients.close()
         wait_for(lambda: self.watcher.stat().sessions == n_sessions)
-        return self.watcher.call(**DETAILS).stat.loop.longest_cpu_ns / 1e6
+        return self.watcher.call(**DETAILS).stat.loop.longest_cpu_ns / 1e6 / FAULTS
 
     def assert_short(self, prepare, most=5):
         found = []
