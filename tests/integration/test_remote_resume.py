@@ -164,7 +164,8 @@ class Python(OverSsh, test_resume.Python):
             dev.stat()
 
     def test_patience(self):
-        dev = self.connect(resume=1)
+        # Long enough for one more connection of ssh where each takes seconds.
+        dev = self.connect(resume=5)
         dev.stat()
         self.kill()
         with self.assertRaisesRegex(npumem.Unavailable, "none at npu has gone on with it: .*cannot reach a daemon"):
