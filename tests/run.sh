@@ -10,8 +10,8 @@ set -euo pipefail
 exec </dev/null
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-BUILD_SECONDS=1200 # of one build
-TESTS_SECONDS=1200 # of one build's tests
+BUILD_SECONDS=1800 # of one build: some virtual machines take three times as long as others
+TESTS_SECONDS=2000 # of one build's tests
 TEST_SECONDS=300   # of one test without a limit of its own
 passed=0
 failed=0
