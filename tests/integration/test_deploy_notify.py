@@ -225,7 +225,8 @@ class Watchdog(Case):
             client.send(read=pb.ReadRequest(tensor=pb.Ref(name="x")))
             client.sock.recv(1, socket.MSG_PEEK)
             daemon.process.terminate()  # which waits for the client to read
-            while not systemd.told().startswith(STOPPING):
+            # It is told of nothing for a while where the daemon is slow to look at the signal.
+            while not (word := systemd.told()) or not word.startswith(STOPPING):
                 pass
             for _ in range(3):
                 self.assertEqual(systemd.told(), WATCHDOG)
