@@ -159,7 +159,7 @@ static void print_layer(const struct network *network, struct layers_case *const
 	putchar('\n');
 }
 
-/* The least S/N first; what was not compared before all. */
+/* Layers without a comparison come first, then the layers by S/N, the lowest first. */
 static int by_snr(const void *a, const void *b)
 {
 	const struct layers_case *one = *(const struct layers_case *const *)a,

@@ -79,7 +79,7 @@ static size_t sample_at(const struct execute *execute)
 	return execute->samples ? execute->samples->at : 0;
 }
 
-/* What was read, and what is expected; `reals` NULL: that is integers. */
+/* The array that was read and the expected one; `reals` NULL: integers are expected. */
 static void add_part(struct compare *compare, const struct stream *stream, const void *is, const void *expected,
 		     const float *reals, size_t n)
 {

@@ -12,7 +12,7 @@ struct layers_case {
 	size_t operation, item; /* item: layers->item, when it was noted */
 	char placed[LAYERS_PLACED_BYTES];
 	bool passed, compared; /* compared: the figures are there */
-	bool is_real;	       /* what is expected are real numbers: `compare` has their S/N */
+	bool is_real;	       /* real numbers are expected: `compare` has their S/N */
 	struct compare compare;
 	int64_t saturated, wrapped; /* of what ran since the comparison before it */
 	uint64_t ns;   /* of the operation, or group, that it belongs to */

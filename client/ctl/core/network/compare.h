@@ -14,10 +14,10 @@ struct compare {
 
 /* The next n elements of both, of one element type. Starts with a zeroed struct. */
 void compare_add(struct compare *compare, int dtype, const void *is, const void *expected, size_t n);
-/* The same, where what is expected was rounded from `reals`: signal and noise are those of the real numbers. */
+/* The same for expected integers that were rounded from `reals`: signal and noise are taken from the real numbers. */
 void compare_add_reals(struct compare *compare, int dtype, int64_t frac_bits, const void *is, const void *expected,
 		       const float *reals, size_t n);
-/* Adds what was found in another array of the same shape. */
+/* Adds the result of comparing another array of the same shape. */
 void compare_merge(struct compare *compare, const struct compare *other);
 /* The same of numbers. */
 void compare_add_numbers(struct compare *compare, const double *is, const double *expected, size_t n);

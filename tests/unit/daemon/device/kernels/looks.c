@@ -152,7 +152,7 @@ START_TEST(pools)
 		calls_add(&c, "out", NPUMEM_FX16, 8, 1, 1, 2, LONG);
 		calls_param(&c, NPUMEM_PARAM_KERNEL, 2, 1, 3, 0, 0);
 		calls_param(&c, NPUMEM_PARAM_PADDING, 4, 0, 0, 1, 1);
-		/* Columns begin and take in a row; values take in three of them and are told. */
+		/* Each column is begun and takes in a row; each value takes in three columns. */
 		check_looks(&c, c.call.row->name, 2 * 6 * (int64_t)LONG);
 	}
 }
