@@ -331,9 +331,10 @@ END_TEST
 
 int main(void)
 {
+	/* A test case takes its time limit when it is made. */
+	setenv("CK_DEFAULT_TIMEOUT", "50", 0);
 	Suite *suite = suite_create("library");
 	TCase *tcase = tcase_create("library"), *alone = tcase_create("private daemon");
-	setenv("CK_DEFAULT_TIMEOUT", "50", 0);
 	tcase_add_checked_fixture(tcase, begin, end);
 	tcase_add_test(tcase, data_through_a_segment);
 	tcase_add_test(tcase, a_parallel_group);

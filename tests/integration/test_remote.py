@@ -348,7 +348,7 @@ class Lingering(Remote):
     def setUp(self):
         self.state = tempfile.TemporaryDirectory(prefix="npumem-state-")
         self.addCleanup(self.state.cleanup)
-        self.options = (*self.options, "--state-dir", self.state.name)
+        self.options = (*self.options, "--state-dir", self.state.name, "--resume-seconds", "10")
         super().setUp()
 
     def test_ssh_is_killed(self):
