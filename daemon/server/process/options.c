@@ -261,7 +261,7 @@ static const struct row rows[] = {
 	 "refuse shared memory with holes, also if no cgroup limits the daemon's memory",
 	 FLAG(refuse_holes)},
 	{"allow-any-pins", NULL,
-	 "pinned tensors and fixed addresses need not leave other uids an equal share in one piece",
+	 "do not keep an equal share of each other uid free of tensors that cannot be moved (npumem(7))",
 	 FLAG(allow_any_pins)},
 	{"compact-percent", "N", "share of the time that compactions of a uid may stop others (5; 100: no bound)",
 	 NUMBER(compact_percent, 1, 100, "1 to 100 percent")},
@@ -277,8 +277,8 @@ static const struct row rows[] = {
 	 "keep tensors and sessions in files of DIR for the next npumemd; systemd: in a store of systemd",
 	 .set = set_text, AT(state_dir), .expected = "a directory has a name"},
 	{"set-aside", "N",
-	 "if the state cannot be used, move it to a folder of its own and begin a new one, unless N were moved before "
-	 "(0: refuse to start)",
+	 "if the state cannot be used, move it to a folder of its own and begin a new one; with N such folders, "
+	 "or N = 0, refuse to start (0)",
 	 NUMBER(set_aside, 0, 1000, "0 to 1000 states")},
 	{"describe-state", "DIR", "print a description of the state in DIR and end, as npumemctl state DIR", .set = set_text,
 	 AT(describe_state), .expected = "a directory has a name"},
