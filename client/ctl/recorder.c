@@ -7,7 +7,7 @@
 
 #include "client/ctl/call.h"
 #include "client/ctl/core/arrays/array.h"
-#include "client/ctl/core/arrays/family.h"
+#include "client/ctl/core/arrays/recorded_file.h"
 #include "client/ctl/core/record.h"
 #include "client/ctl/core/roles.h"
 
@@ -70,15 +70,15 @@ static int read_all(struct recorder *recorder, bool outputs)
 	return CTL_OK;
 }
 
-static int tell(struct ctl *ctl, const struct family *family, const char *name)
+static int print_case(struct ctl *ctl, const struct recorded_file *recorded, const char *name)
 {
 	if (ctl->json)
-		return ctl_print(ctl, json_pack("{s:s, s:s}", "file", family->path, "case", name));
-	printf("%s in %s\n", name, family->path);
+		return ctl_print(ctl, json_pack("{s:s, s:s}", "file", recorded->path, "case", name));
+	printf("%s in %s\n", name, recorded->path);
 	return CTL_OK;
 }
 
-static int run_and_keep(struct recorder *recorder, struct family *family)
+static int run_and_keep(struct recorder *recorder, struct recorded_file *recorded)
 {
 	struct ctl *ctl = recorder->ctl;
 	const struct npumem_done *done;
@@ -91,10 +91,10 @@ static int run_and_keep(struct recorder *recorder, struct family *family)
 	code = read_all(recorder, true);
 	if (code)
 		return code;
-	json_t *one = json_incref(record_case(&recorder->record, family_next(family)));
-	code = family_append(family, one, &ctl->error) ? CTL_FAILED : CTL_OK;
+	json_t *one = json_incref(record_case(&recorder->record, recorded_file_next(recorded)));
+	code = recorded_file_append(recorded, one, &ctl->error) ? CTL_FAILED : CTL_OK;
 	if (!code)
-		code = tell(ctl, family, json_string_value(json_object_get(one, "name")));
+		code = print_case(ctl, recorded, json_string_value(json_object_get(one, "name")));
 	json_decref(one);
 	return code;
 }
@@ -102,7 +102,7 @@ static int run_and_keep(struct recorder *recorder, struct family *family)
 int recorder_run(struct ctl *ctl, const char *directory, const struct args *args)
 {
 	struct recorder *recorder = calloc(1, sizeof(*recorder));
-	struct family family;
+	struct recorded_file recorded;
 	if (!recorder)
 		return ctl_fail(ctl, "no memory");
 	recorder->ctl = ctl;
@@ -110,11 +110,11 @@ int recorder_run(struct ctl *ctl, const char *directory, const struct args *args
 	if (!code)
 		code = prepare(recorder);
 	if (!code)
-		code = family_open(&family, directory, recorder->call.row->name, &ctl->error) ? CTL_FAILED
-											      : CTL_OK;
+		code = recorded_file_open(&recorded, directory, recorder->call.row->name, &ctl->error) ? CTL_FAILED
+												       : CTL_OK;
 	if (!code) {
-		code = run_and_keep(recorder, &family);
-		family_close(&family);
+		code = run_and_keep(recorder, &recorded);
+		recorded_file_close(&recorded);
 	}
 	for (unsigned i = 0; i < recorder->call.n_tensors; i++)
 		free(recorder->data[i]);

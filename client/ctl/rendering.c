@@ -18,7 +18,7 @@ const struct option rendering_options[] = {
 
 typedef bool writer(FILE *out, const json_t *chronicle);
 
-static int tell(struct ctl *ctl, const char *path, const json_t *chronicle)
+static int print_counts(struct ctl *ctl, const char *path, const json_t *chronicle)
 {
 	size_t entries = json_array_size(json_object_get(chronicle, "entries")),
 	       operations = json_array_size(json_object_get(chronicle, "operations"));
@@ -38,7 +38,7 @@ static int write_file(struct ctl *ctl, const char *path, const json_t *chronicle
 		written = false;
 		err = errno;
 	}
-	return written ? tell(ctl, path, chronicle)
+	return written ? print_counts(ctl, path, chronicle)
 		       : ctl_fail(ctl, "cannot write %.200s: %s", path, strerror(err));
 }
 

@@ -170,7 +170,7 @@ static const char *method_name(uint32_t method)
 	return method < METHODS_N ? methods_rows[method].name : "request";
 }
 
-static void keep(struct recovered *recovered, const char *line)
+static void keep_line(struct recovered *recovered, const char *line)
 {
 	if (recovered->n_lines < RECOVERED_LINES_MAX)
 		snprintf(recovered->lines[recovered->n_lines++], RECOVERED_LINE_BYTES, "%s", line);
@@ -180,7 +180,7 @@ static void say(void *ctx, bool is_loss, const char *line)
 {
 	const struct recovering *recovering = ctx;
 
-	keep(&recovering->rpc->service->recovered, line);
+	keep_line(&recovering->rpc->service->recovered, line);
 	recovering->say(recovering->ctx, is_loss, line);
 }
 
@@ -196,7 +196,7 @@ int rpc_recover(struct rpc *rpc, const struct store_report *found,
 	recovered->at_ns = !found->is_new && rpc->now_ns ? rpc->now_ns() : 0;
 	recovered->was_clean = found->was_clean;
 	for (unsigned i = 0; i < found->n_lines; i++)
-		keep(recovered, found->lines[i]);
+		keep_line(recovered, found->lines[i]);
 	status = recover(rpc->service, found, &host, &recovered->report);
 	if (!status)
 		absent_recovered(rpc);

@@ -37,7 +37,8 @@ struct conform {
 
 /* ---- what came of it ---- */
 
-static int tell(struct conform *conform, const char *outcome, const char *name, const char *where, const char *why)
+static int print_outcome(struct conform *conform, const char *outcome, const char *name, const char *where,
+			 const char *why)
 {
 	if (!conform->ctl->json) {
 		printf("%s %s%s%s: %s\n", outcome, name, *where ? " " : "", where, why);
@@ -77,7 +78,7 @@ static int run_variants(struct conform *conform, const struct vectors_case *one,
 	if (n_bad > 1)
 		snprintf(why, sizeof(why), "%s (and in %u other placement%s)", first.message, n_bad - 1,
 			 present_s(n_bad - 1));
-	return tell(conform, "FAIL", one->name, variant_text(where, placed, sizeof(placed)), why);
+	return print_outcome(conform, "FAIL", one->name, variant_text(where, placed, sizeof(placed)), why);
 }
 
 static int run_case(struct conform *conform, const char *path, const json_t *json)
@@ -91,7 +92,7 @@ static int run_case(struct conform *conform, const char *path, const json_t *jso
 		return ctl_fail(conform->ctl, "no memory for a case");
 	if (vectors_case(json, one, &error)) {
 		conform->failed++;
-		code = tell(conform, "FAIL", name ? name : path, "", error.message);
+		code = print_outcome(conform, "FAIL", name ? name : path, "", error.message);
 		free(one);
 		return code;
 	}
@@ -101,7 +102,7 @@ static int run_case(struct conform *conform, const char *path, const json_t *jso
 	} else {
 		snprintf(why, sizeof(why), "there is no kernel \"%.60s\"", one->kernel);
 		*(conform->only_known ? &conform->skipped : &conform->failed) += 1;
-		code = tell(conform, conform->only_known ? "SKIP" : "FAIL", one->name, "", why);
+		code = print_outcome(conform, conform->only_known ? "SKIP" : "FAIL", one->name, "", why);
 	}
 	vectors_case_deinit(one);
 	free(one);
@@ -140,7 +141,7 @@ static int run_file(struct conform *conform, const struct vector_file *file)
 		conform->failed++;
 		conform->item = file->first;
 		sweeping_ran(&conform->sweep, conform->item, sweeping_now());
-		return tell(conform, "FAIL", file->path, "", error.message);
+		return print_outcome(conform, "FAIL", file->path, "", error.message);
 	}
 	int code = run_cases(conform, file, cases);
 	json_decref(root);

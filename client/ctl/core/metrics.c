@@ -123,7 +123,7 @@ static void append(struct making *to, json_t *value)
 	to->failed |= json_array_append_new(to->json, value) != 0;
 }
 
-static void add(struct making *to, const char *name, uint64_t number)
+static void put_number(struct making *to, const char *name, uint64_t number)
 {
 	put(to, name, json_integer((json_int_t)number));
 }
@@ -140,12 +140,12 @@ static json_t *usage_json(const struct npumem_usage *usage, bool session)
 {
 	struct making object = {.json = json_object()};
 	if (session || usage->sessions)
-		add(&object, session ? "session" : "sessions", session ? usage->session : usage->sessions);
-	add(&object, "uid", usage->uid);
+		put_number(&object, session ? "session" : "sessions", session ? usage->session : usage->sessions);
+	put_number(&object, "uid", usage->uid);
 	if (session)
-		add(&object, "pid", usage->pid);
+		put_number(&object, "pid", usage->pid);
 	for (const struct usage_row *row = usage_rows; row->name; row++)
-		add(&object, row->name, number_at(usage, row->at));
+		put_number(&object, row->name, number_at(usage, row->at));
 	return made(&object);
 }
 
@@ -170,7 +170,7 @@ static json_t *statuses_json(const uint64_t *from)
 	struct making statuses = {.json = json_object()};
 	for (int i = 0; i < NPUMEM_STATUSES; i++)
 		if (from[i] && npumem_status_name(i))
-			add(&statuses, npumem_status_name(i), from[i]);
+			put_number(&statuses, npumem_status_name(i), from[i]);
 	return made(&statuses);
 }
 
@@ -178,8 +178,8 @@ static json_t *call_json(const struct npumem_call_stat *call)
 {
 	struct making object = {.json = json_object()};
 	put(&object, "call", json_string(call->call));
-	add(&object, "count", metrics_answers(call));
-	add(&object, "errors", metrics_refusals(call));
+	put_number(&object, "count", metrics_answers(call));
+	put_number(&object, "errors", metrics_refusals(call));
 	put(&object, "statuses", statuses_json(call->statuses));
 	put(&object, "latency_buckets", buckets_json(call->buckets));
 	put(&object, "seconds", json_real((double)call->total_ns / 1e9));
@@ -197,7 +197,7 @@ static json_t *calls_json(const struct npumem_details *details)
 static json_t *loop_json(const struct npumem_loop_stat *loop)
 {
 	struct making object = {.json = json_object()};
-	add(&object, "turns", loop->turns);
+	put_number(&object, "turns", loop->turns);
 	put(&object, "seconds", json_real((double)loop->total_ns / 1e9));
 	put(&object, "longest_seconds", json_real((double)loop->longest_ns / 1e9));
 	put(&object, "longest_cpu_seconds", json_real((double)loop->longest_cpu_ns / 1e9));
@@ -210,11 +210,11 @@ static json_t *device_json(const struct npumem_details *details)
 {
 	const struct npumem_stat *stat = details->stat;
 	struct making object = {.json = json_object()};
-	add(&object, "total", (uint64_t)stat->total);
+	put_number(&object, "total", (uint64_t)stat->total);
 	for (const struct device_row *row = bytes_rows; row->name; row++)
-		add(&object, row->name, number_at(stat, row->at));
-	add(&object, "lent", (uint64_t)stat->lent);
-	add(&object, "largest_free", (uint64_t)stat->largest_free);
+		put_number(&object, row->name, number_at(stat, row->at));
+	put_number(&object, "lent", (uint64_t)stat->lent);
+	put_number(&object, "largest_free", (uint64_t)stat->largest_free);
 	put(&object, "fragmentation", json_real(metrics_fragmentation(details)));
 	return made(&object);
 }
@@ -223,7 +223,7 @@ static json_t *activity_json(const struct npumem_activity *activity)
 {
 	struct making object = {.json = json_object()};
 	for (const struct counter_row *row = activity_rows; row->name; row++)
-		add(&object, row->name, number_at(activity, row->at));
+		put_number(&object, row->name, number_at(activity, row->at));
 	return made(&object);
 }
 
@@ -259,10 +259,10 @@ json_t *metrics_json(const struct npumem_details *details)
 	const struct npumem_stat *stat = details->stat;
 	struct making object = {.json = json_object()};
 	put(&object, "device", device_json(details));
-	add(&object, "tensors", (uint64_t)stat->tensors);
-	add(&object, "views", (uint64_t)stat->views);
-	add(&object, "packs", (uint64_t)stat->packs);
-	add(&object, "sessions", (uint64_t)stat->sessions);
+	put_number(&object, "tensors", (uint64_t)stat->tensors);
+	put_number(&object, "views", (uint64_t)stat->views);
+	put_number(&object, "packs", (uint64_t)stat->packs);
+	put_number(&object, "sessions", (uint64_t)stat->sessions);
 	put(&object, "activity", activity_json(details->activity));
 	if (details->loop->turns)
 		put(&object, "loop", loop_json(details->loop));

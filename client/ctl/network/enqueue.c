@@ -283,7 +283,7 @@ static int check_fill(struct execute *execute, size_t i)
 }
 
 /* An array's place in the segment is taken before it is filled, so that nothing is added where that fails. */
-static int add(struct execute *execute, size_t i)
+static int add_operation(struct execute *execute, size_t i)
 {
 	const struct network_operation *operation = &execute->network->operations[i];
 	struct batch *batch = execute->batch;
@@ -354,7 +354,7 @@ int enqueue(struct execute *execute, size_t i)
 	code = i < execute->group_end ? CTL_OK : make_room(execute, i, end);
 	execute->group_end = operation->part ? end : 0;
 	if (!code)
-		code = add(execute, i);
+		code = add_operation(execute, i);
 	if (code && operation->part)
 		drop_group(execute, operation->place);
 	return code;

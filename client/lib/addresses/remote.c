@@ -33,7 +33,7 @@ void remote_command(const struct address *address, char *to)
 	sprintf(to + n, " dial --close");
 }
 
-static int add(char **argv, int n, const char *const *words)
+static int add_words(char **argv, int n, const char *const *words)
 {
 	for (; *words; words++)
 		argv[n++] = (char *)(uintptr_t)*words;
@@ -55,9 +55,9 @@ static int arguments(char *words, const struct address *address, bool again, cha
 	/* A shared connection that began here would end with this one. */
 	static const char *const own[] = {"-T", "-o", "ControlMaster=no", NULL};
 	static const char *const unasked[] = {"-o", "BatchMode=yes", "-o", "ConnectTimeout=10", NULL};
-	n = add(argv, n, own);
+	n = add_words(argv, n, own);
 	if (again)
-		n = add(argv, n, unasked);
+		n = add_words(argv, n, unasked);
 	argv[n++] = (char *)(uintptr_t) "--";
 	argv[n++] = (char *)(uintptr_t)address->host;
 	argv[n++] = command;

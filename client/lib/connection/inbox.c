@@ -21,7 +21,7 @@ static enum inbox_result make_room(struct inbox *inbox, const struct memory *mem
 }
 
 /* Of a frame that is not whole: whether its payload may go elsewhere. */
-static bool look(struct inbox *inbox, size_t header, size_t bytes, struct payload *payload)
+static bool payload_goes_elsewhere(struct inbox *inbox, size_t header, size_t bytes, struct payload *payload)
 {
 	size_t n = buffer_used(&inbox->bytes) - header;
 	if (inbox->is_known || bytes < INBOX_DIRECT_LEAST)
@@ -58,7 +58,7 @@ enum inbox_result inbox_next(struct inbox *inbox, const struct memory *memory, c
 		*message = in->bytes + in->begin + header;
 		return INBOX_COMPLETE;
 	}
-	if (look(inbox, header, *bytes, payload))
+	if (payload_goes_elsewhere(inbox, header, *bytes, payload))
 		return INBOX_PAYLOAD;
 	/* All of a long message at once, once it is known to be wanted here. */
 	return make_room(inbox, memory, inbox->is_known ? header + *bytes - buffer_used(in) : 0);

@@ -44,7 +44,7 @@ int outbox_reserve(struct outbox *outbox, const struct memory *memory, size_t by
 	return buffer_reserve(&outbox->bytes, memory, bytes);
 }
 
-static void add(struct outbox *outbox, const struct outbox_piece *piece)
+static void add_piece(struct outbox *outbox, const struct outbox_piece *piece)
 {
 	struct outbox_piece *to = &outbox->pieces[outbox->first + outbox->n_pieces++];
 	*to = *piece;
@@ -53,12 +53,12 @@ static void add(struct outbox *outbox, const struct outbox_piece *piece)
 
 void outbox_borrow(struct outbox *outbox, const void *data, size_t bytes, const void *owner)
 {
-	add(outbox, &(struct outbox_piece){.data = data, .bytes = bytes, .owner = owner, .fd = -1});
+	add_piece(outbox, &(struct outbox_piece){.data = data, .bytes = bytes, .owner = owner, .fd = -1});
 }
 
 void outbox_fd(struct outbox *outbox, int fd)
 {
-	add(outbox, &(struct outbox_piece){.fd = fd});
+	add_piece(outbox, &(struct outbox_piece){.fd = fd});
 }
 
 bool outbox_is_empty(const struct outbox *outbox)

@@ -172,7 +172,7 @@ int request_sent(struct npumem_request *request, int status, struct npumem_reque
 
 /* ---- answering ---- */
 
-static void tell(struct npumem_request *request, const struct npumem_error *error)
+static void call_back(struct npumem_request *request, const struct npumem_error *error)
 {
 	static const struct npumem_error no_error;
 	struct npumem_answer answer = {.status = error ? error->status : 0, .error = error ? error : &no_error};
@@ -189,7 +189,7 @@ static void tell(struct npumem_request *request, const struct npumem_error *erro
 void request_fail(struct npumem_request *request, const struct npumem_error *error)
 {
 	request->answer = NULL;
-	tell(request, error);
+	call_back(request, error);
 }
 
 static int refuse(struct npumem_request *request, const Npumem__V1__Response *response,
@@ -200,7 +200,7 @@ static int refuse(struct npumem_request *request, const Npumem__V1__Response *re
 	request->answer = NULL;
 	request_clear(&ignored);
 	int status = has_result ? request->kind->take(request, response, &ignored) : 0;
-	tell(request, error);
+	call_back(request, error);
 	return status < 0 ? -1 : 0;
 }
 
@@ -222,7 +222,7 @@ int request_answered(struct npumem_request *request, const Npumem__V1__Response 
 	if (status)
 		request_fail(request, &why);
 	else if (!request->n_waiting)
-		tell(request, NULL);
+		call_back(request, NULL);
 	return 0;
 }
 

@@ -60,8 +60,8 @@ static bool put_entry(FILE *out, Npumem__V1__RecordEntry *const *parts, size_t n
 	return true;
 }
 
-static int tell(Npumem__V1__RecordEntry *const *parts, size_t n_parts, int (*each)(void *ctx, const char *json),
-		void *ctx, struct npumem_error *error)
+static int pass_entry(Npumem__V1__RecordEntry *const *parts, size_t n_parts,
+		      int (*each)(void *ctx, const char *json), void *ctx, struct npumem_error *error)
 {
 	char *text = NULL;
 	size_t n;
@@ -84,7 +84,7 @@ int npumem_replay_each(const struct npumem_replay *replay, int (*each)(void *ctx
 		n_parts++;
 		if (file->entries[i]->part)
 			continue;
-		status = tell(file->entries + i + 1 - n_parts, n_parts, each, ctx, error);
+		status = pass_entry(file->entries + i + 1 - n_parts, n_parts, each, ctx, error);
 		n_parts = 0;
 	}
 	return status;

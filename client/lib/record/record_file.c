@@ -46,7 +46,7 @@ static void entry_free(void *ctx, void *memory)
 	memory_free(((struct record_file *)ctx)->memory, memory);
 }
 
-static int keep(struct record_file *file, Npumem__V1__RecordEntry *entry)
+static int add_entry(struct record_file *file, Npumem__V1__RecordEntry *entry)
 {
 	if (file->n_entries == file->capacity) {
 		size_t room = file->capacity ? 2 * file->capacity : 64;
@@ -101,7 +101,7 @@ static int take_entry(struct reader *reader, Npumem__V1__RecordEntry *entry)
 	int status = 0;
 	if (why)
 		status = refuse(reader, why);
-	else if (keep(reader->file, entry))
+	else if (add_entry(reader->file, entry))
 		status = no_memory(reader->error);
 	if (status) {
 		npumem__v1__record_entry__free_unpacked(entry, &reader->file->allocator);

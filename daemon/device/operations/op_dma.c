@@ -51,7 +51,7 @@ static struct npumem_dims extents_of(const struct npumem_place *place)
 }
 
 /* The stride of an extent of 1 makes no sense, and may be anything. */
-static void drop_senseless(const struct npumem_dims *extents, struct npumem_dims *stride)
+static void ignore_unit_strides(const struct npumem_dims *extents, struct npumem_dims *stride)
 {
 	stride->n = extents->n > 1 ? stride->n : 1;
 	stride->c = extents->c > 1 ? stride->c : 1;
@@ -109,7 +109,7 @@ static int check_transfer(struct op *op, const struct error_context *context)
 			context->error, NPUMEM_INVALID,
 			"a matrix's rows are n and its columns c: its strides of h and w are 0 or 1");
 	struct npumem_dims extents = extents_of(place);
-	drop_senseless(&extents, &op->system.stride);
+	ignore_unit_strides(&extents, &op->system.stride);
 	return check_system(op, span_bytes(place, &op->system.stride), context);
 }
 

@@ -81,7 +81,7 @@ static bool has_room(struct call *call, size_t bytes)
 	return false;
 }
 
-static void tell(struct compacting *compacting)
+static void append_moves(struct compacting *compacting)
 {
 	struct call *call = compacting->call;
 	size_t bytes = compacting->n * MOVE_BYTES + 4 * REPLY_TAG_BYTES;
@@ -161,7 +161,7 @@ static int on_moved(struct call *call, void *arg)
 
 	charge(compacting, now - compacting->step_ns);
 	if (!compacting->dry_run)
-		tell(compacting);
+		append_moves(compacting);
 	if (compacting->at.done)
 		return end(compacting, 0);
 	if (call_is_cancelled(call))
@@ -219,7 +219,7 @@ static int step(struct compacting *compacting)
 	compacting->moved |= compacting->n && !compacting->dry_run;
 	/* Nothing else holds back a dry run, so what it found is told before others change it. */
 	if (compacting->dry_run) {
-		tell(compacting);
+		append_moves(compacting);
 		return perform_pause(call, on_moved, compacting);
 	}
 	return move_views(call, compacting);

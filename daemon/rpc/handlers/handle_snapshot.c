@@ -55,7 +55,7 @@ static void append(struct call *call, const struct store_piece *piece)
 	reply_close(&call->reply, mark, expected);
 }
 
-static int tell(struct call *call, void *arg)
+static int answer_piece(struct call *call, void *arg)
 {
 	struct service *service = arg;
 
@@ -141,6 +141,6 @@ int handle_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *reques
 		status = reply_reserve(&call->reply, STORE_PIECE_BYTES + PIECE_REST_BYTES, call->error);
 	if (status)
 		return status;
-	return perform_later(call, store_image_is_long(service->persist.store) ? INT64_MAX : 0, make, tell,
+	return perform_later(call, store_image_is_long(service->persist.store) ? INT64_MAX : 0, make, answer_piece,
 			     service);
 }

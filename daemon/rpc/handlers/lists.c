@@ -184,7 +184,7 @@ static int check(const struct rpc_peer *peer, const Npumem__V1__KeepRequest *req
 
 /* The call's message, and what it was decoded into, are the list's from then on: 16 MiB are not copied on the
  * loop. The call points into them until it ends. */
-static int keep(struct call *call, uint64_t *bytes)
+static int keep_list(struct call *call, uint64_t *bytes)
 {
 	const struct heap *heap = call->rpc->heap;
 	struct limits_table *limits = &call->rpc->service->limits;
@@ -378,7 +378,7 @@ int handle_lists_keep(struct call *call, const Npumem__V1__KeepRequest *request)
 	int status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
 
 	if (!status)
-		status = keep(call, &message.bytes);
+		status = keep_list(call, &message.bytes);
 	if (status)
 		return status;
 	message.list = request->list;

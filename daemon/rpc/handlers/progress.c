@@ -249,7 +249,7 @@ void progress_subscribed(struct rpc *rpc, unsigned kinds)
 }
 
 /* Puts how far a call is into the rings of all who may see it. Returns how many there are. */
-static int tell(const struct call *call)
+static int publish_progress(const struct call *call)
 {
 	struct event event = {.kind = EVENTS_PROGRESS,
 			      .uid = call->session->uid,
@@ -294,7 +294,7 @@ void progress_look(struct rpc *rpc)
 			continue;
 		if (call->look_ns <= now && budget > 0) {
 			call->look_ns = now + PROGRESS_NS;
-			budget -= tell(call);
+			budget -= publish_progress(call);
 		}
 		if (call->look_ns < next)
 			next = call->look_ns;

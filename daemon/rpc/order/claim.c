@@ -169,7 +169,7 @@ static void widen(struct tensor_range *range, const struct tensor_range *by)
 				   most(to->w, by->to.w)};
 }
 
-static int add(struct claim *claim, struct tensor *tensor, bool writes, bool footprint)
+static int add_access(struct claim *claim, struct tensor *tensor, bool writes, bool footprint)
 {
 	struct tensor *root = tensor_root(tensor);
 	struct record *record = record_of(root);
@@ -225,12 +225,12 @@ bool claim_merge(struct claim *claim)
 
 int claim_tensor(struct claim *claim, struct tensor *tensor, bool writes)
 {
-	return add(claim, tensor, writes, false);
+	return add_access(claim, tensor, writes, false);
 }
 
 int claim_free(struct claim *claim, struct tensor *tensor)
 {
-	if (add(claim, tensor, true, false))
+	if (add_access(claim, tensor, true, false))
 		return -ENOMEM;
 	claim->accesses[record_of(tensor_root(tensor))->claim_at].frees = true;
 	return 0;
@@ -240,7 +240,7 @@ int claim_look(struct claim *claim, struct tensor *tensor)
 {
 	size_t n = claim->n;
 
-	if (add(claim, tensor, false, false))
+	if (add_access(claim, tensor, false, false))
 		return -ENOMEM;
 	if (claim->n > n) {
 		claim->accesses[n].looks = true;
@@ -263,8 +263,8 @@ int claim_op(struct claim *claim, const struct op *op)
 	for (unsigned i = 0; i < n; i++) {
 		bool writes = accesses[i].writes;
 
-		if (add(claim, accesses[i].tensor, writes,
-			writes && op->kind == OP_RUN && may_destroy(tensor_root(accesses[i].tensor))))
+		if (add_access(claim, accesses[i].tensor, writes,
+			       writes && op->kind == OP_RUN && may_destroy(tensor_root(accesses[i].tensor))))
 			return -ENOMEM;
 	}
 	return 0;

@@ -123,7 +123,7 @@ static void begin_body(struct connection *connection, size_t body, const uint8_t
 }
 
 /* Keeps what is left over until more of it comes, or for the next turn. */
-static void keep(struct connection *connection, const uint8_t *bytes, size_t n)
+static void keep_rest(struct connection *connection, const uint8_t *bytes, size_t n)
 {
 	size_t header, body;
 
@@ -155,7 +155,7 @@ static void handle_kept(struct connection *connection)
 	/* A part, in memory that was for more. */
 	rest = *input;
 	input_init(input, rest.heap);
-	keep(connection, rest.bytes + rest.begin, rest.used);
+	keep_rest(connection, rest.bytes + rest.begin, rest.used);
 	input_deinit(&rest);
 	begin_arriving(connection);
 }
@@ -182,7 +182,7 @@ static void add_frames(struct connection *connection, size_t n)
 	done = handle_frames(connection, bytes, kept + n);
 	if (done || !kept)
 		begin_arriving(connection);
-	keep(connection, bytes + done, kept + n - done);
+	keep_rest(connection, bytes + done, kept + n - done);
 }
 
 /* Where the next bytes of a long message go; NULL: nowhere. */
@@ -220,7 +220,7 @@ static uint8_t *find_room(struct connection *connection, size_t *room)
 	return bytes;
 }
 
-static void add(struct connection *connection, size_t n)
+static void add_received(struct connection *connection, size_t n)
 {
 	struct input *input = &connection->input;
 
@@ -276,7 +276,7 @@ static void take(struct connection *connection, size_t n)
 		refuse_fds(connection);
 		return;
 	}
-	add(connection, n);
+	add_received(connection, n);
 	check_parked(connection);
 }
 

@@ -76,7 +76,7 @@ static bool look_for_offer(const struct share *share, uint64_t last)
 	return false;
 }
 
-static void look(struct share *share, struct looks *looks, uint64_t last)
+static void wait_awake(struct share *share, struct looks *looks, uint64_t last)
 {
 	bool came;
 
@@ -118,7 +118,7 @@ static void run_helper(void *arg)
 		} else {
 			last = share->n_offered;
 			if (has_helped)
-				look(share, &looks, last);
+				wait_awake(share, &looks, last);
 			has_helped = false;
 			if (share->n_offered == last && !share->is_closing)
 				uv_cond_wait(&share->offered, &share->lock);

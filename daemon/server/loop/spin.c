@@ -4,7 +4,7 @@
 #include "proto/spin.h"
 
 /* Whether the loop goes on. */
-static bool look(uv_loop_t *loop, struct turns *turns, uint64_t most_ns)
+static bool poll_loop(uv_loop_t *loop, struct turns *turns, uint64_t most_ns)
 {
 	uint64_t from = uv_hrtime(), now = from;
 	bool is_alive = true;
@@ -30,7 +30,7 @@ void spin_run(uv_loop_t *loop, struct turns *turns, unsigned us)
 	while (is_alive) {
 		if (spin_begin(&spin, uv_hrtime())) {
 			/* The turn, and no waiting. */
-			is_alive = uv_run(loop, UV_RUN_NOWAIT) && look(loop, turns, spin.most_ns);
+			is_alive = uv_run(loop, UV_RUN_NOWAIT) && poll_loop(loop, turns, spin.most_ns);
 			if (!is_alive || turns->woken_ns)
 				continue;
 		}

@@ -68,7 +68,7 @@ static struct block *take(size_t bytes)
 }
 
 /* False where too much is freed already. */
-static bool keep(void *memory, size_t bytes)
+static bool keep_freed(void *memory, size_t bytes)
 {
 	struct block *block = memory;
 	bool is_kept;
@@ -99,7 +99,7 @@ static void free_block(void *ctx, void *memory)
 	size_t bytes = memory && blocks.is_open ? malloc_usable_size(memory) : 0;
 
 	(void)ctx;
-	if (bytes < BLOCKS_LARGE_BYTES || !keep(memory, bytes))
+	if (bytes < BLOCKS_LARGE_BYTES || !keep_freed(memory, bytes))
 		free(memory);
 }
 

@@ -273,7 +273,7 @@ static bool has_room(const struct lines *lines, const struct share *share, size_
 }
 
 /* Once one is lost all about its uid are until the thread has told so: where they are missing is then known. */
-static void add(struct lines *lines, const uint32_t *uid, const char *line, size_t n)
+static void add_line(struct lines *lines, const uint32_t *uid, const char *line, size_t n)
 {
 	struct share *share = share_of(lines, uid);
 
@@ -298,7 +298,7 @@ __attribute__((format(printf, 4, 0))) static void say(enum log_level level, cons
 	used += escape(text, line + used, sizeof(line) - 1 - used);
 	line[used++] = '\n';
 	uv_mutex_lock(&mutex);
-	add(filling, uid, line, used);
+	add_line(filling, uid, line, used);
 	start_thread();
 	uv_cond_signal(&changed);
 	uv_mutex_unlock(&mutex);

@@ -230,7 +230,7 @@ static void say(void *ctx, bool is_loss, const char *line)
 	log_line(is_loss ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s", line);
 }
 
-static void keep(void *store, uint64_t off, uint64_t bytes)
+static void keep_bytes(void *store, uint64_t off, uint64_t bytes)
 {
 	store_keep(store, off, bytes);
 }
@@ -245,7 +245,7 @@ int state_recover(struct state *state, const struct options *options, struct rpc
 		return 0;
 	service->persist.store = state->store;
 	if (store_is_durable(state->store))
-		device_tell_after(service->device, keep, state->store);
+		device_tell_after(service->device, keep_bytes, state->store);
 	service->persist.directory = options->state_dir;
 	service->persist.resume_seconds = (uint32_t)options->resume_seconds;
 	service->persist.random = random_bytes;

@@ -42,7 +42,7 @@ static double microseconds(const struct trace *trace, json_int_t ns)
 	return ((double)(ns - trace->begin) + 0.25) / 1000;
 }
 
-static void add(struct trace *trace, json_t *event)
+static void add_event(struct trace *trace, json_t *event)
 {
 	trace->failed |= !event || json_array_append_new(trace->events, event);
 }
@@ -66,8 +66,8 @@ static struct client *client_of(struct trace *trace, const json_t *row)
 	snprintf(name, sizeof(name),
 		 "session %" JSON_INTEGER_FORMAT ": uid %" JSON_INTEGER_FORMAT ", pid %" JSON_INTEGER_FORMAT,
 		 session, number(row, "uid"), number(row, "pid"));
-	add(trace, json_pack("{s:s, s:s, s:I, s:{s:s}}", "ph", "M", "name", "process_name", "pid", session, "args",
-			     "name", name));
+	add_event(trace, json_pack("{s:s, s:s, s:I, s:{s:s}}", "ph", "M", "name", "process_name", "pid", session,
+				   "args", "name", name));
 	return &grown[trace->n_clients++];
 }
 
@@ -84,8 +84,8 @@ static int lane_of(struct trace *trace, struct client *client, bool is_kernel, j
 	int thread = 1 + (is_kernel ? LANES : 0) + lane;
 	if (!ends[lane]) {
 		snprintf(name, sizeof(name), lane ? "%s %d" : "%s", is_kernel ? "kernels" : "DMA", lane + 1);
-		add(trace, json_pack("{s:s, s:s, s:I, s:i, s:{s:s}}", "ph", "M", "name", "thread_name", "pid",
-				     client->session, "tid", thread, "args", "name", name));
+		add_event(trace, json_pack("{s:s, s:s, s:I, s:i, s:{s:s}}", "ph", "M", "name", "thread_name",
+					   "pid", client->session, "tid", thread, "args", "name", name));
 	}
 	ends[lane] = end > ends[lane] ? end : ends[lane];
 	return thread;
@@ -123,20 +123,20 @@ static void add_wait(struct trace *trace, const json_t *row, size_t id, const js
 		return;
 	snprintf(name, sizeof(name), "%.40s waits%s%.40s", text(row, "name"), other ? " for " : "",
 		 other ? text(other, "name") : "");
-	add(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:{s:s}}", "ph", "b", "cat", "wait", "name", name,
-			     "pid", session, "id", (json_int_t)id, "ts", microseconds(trace, number(row, "came")),
-			     "args", "why", text(row, "why")));
-	add(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f}", "ph", "e", "cat", "wait", "name", name, "pid",
-			     session, "id", (json_int_t)id, "ts", microseconds(trace, start)));
+	add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:{s:s}}", "ph", "b", "cat", "wait", "name",
+				   name, "pid", session, "id", (json_int_t)id, "ts",
+				   microseconds(trace, number(row, "came")), "args", "why", text(row, "why")));
+	add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f}", "ph", "e", "cat", "wait", "name", name, "pid",
+				   session, "id", (json_int_t)id, "ts", microseconds(trace, start)));
 	if (!other || !json_object_get(other, "thread"))
 		return;
 	/* An arrow begins within its slice, and not at its end, which is another's. */
-	add(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:f}", "ph", "s", "cat", "waited_for", "name",
-			     "waited for", "pid", number(other, "session"), "tid", number(other, "thread"), "id",
-			     (json_int_t)id, "ts", microseconds(trace, number(other, "start"))));
-	add(trace, json_pack("{s:s, s:s, s:s, s:s, s:I, s:i, s:I, s:f}", "ph", "f", "bp", "e", "cat", "waited_for",
-			     "name", "waited for", "pid", session, "tid", thread, "id", (json_int_t)id, "ts",
-			     microseconds(trace, start)));
+	add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:f}", "ph", "s", "cat", "waited_for", "name",
+				   "waited for", "pid", number(other, "session"), "tid", number(other, "thread"),
+				   "id", (json_int_t)id, "ts", microseconds(trace, number(other, "start"))));
+	add_event(trace, json_pack("{s:s, s:s, s:s, s:s, s:I, s:i, s:I, s:f}", "ph", "f", "bp", "e", "cat",
+				   "waited_for", "name", "waited for", "pid", session, "tid", thread, "id",
+				   (json_int_t)id, "ts", microseconds(trace, start)));
 }
 
 static void add_begin_and_end(struct trace *trace, const json_t *row, size_t id)
@@ -144,10 +144,10 @@ static void add_begin_and_end(struct trace *trace, const json_t *row, size_t id)
 	static const char *const phases[] = {"b", "e"};
 	json_int_t times[] = {number(row, "start"), number(row, "end")};
 	for (int i = 0; i < 2; i++)
-		add(trace,
-		    json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "ph", phases[i], "cat", text(row, "queue"),
-			      "name", text(row, "name"), "pid", number(row, "session"), "id", (json_int_t)id, "ts",
-			      microseconds(trace, times[i]), "args", arguments_of(row)));
+		add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "ph", phases[i], "cat",
+					   text(row, "queue"), "name", text(row, "name"), "pid",
+					   number(row, "session"), "id", (json_int_t)id, "ts",
+					   microseconds(trace, times[i]), "args", arguments_of(row)));
 }
 
 static void add_operation(struct trace *trace, json_t *row, size_t id, const json_t *operations)
@@ -163,10 +163,10 @@ static void add_operation(struct trace *trace, json_t *row, size_t id, const jso
 		return;
 	}
 	trace->failed |= json_object_set_new(row, "thread", json_integer(thread)) != 0;
-	add(trace, json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:o}", "ph", "X", "cat", text(row, "queue"),
-			     "name", text(row, *text(row, "label") ? "label" : "name"), "pid", client->session,
-			     "tid", thread, "ts", microseconds(trace, start), "dur", (double)(end - start) / 1000,
-			     "args", arguments_of(row)));
+	add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:o}", "ph", "X", "cat",
+				   text(row, "queue"), "name", text(row, *text(row, "label") ? "label" : "name"),
+				   "pid", client->session, "tid", thread, "ts", microseconds(trace, start), "dur",
+				   (double)(end - start) / 1000, "args", arguments_of(row)));
 	add_wait(trace, row, id, operations, thread);
 }
 
@@ -176,10 +176,10 @@ static void add_refusal(struct trace *trace, const json_t *entry)
 	json_int_t answered = number(entry, "answered_ns");
 	if (!*status || !answered || answered < trace->begin || !client_of(trace, entry))
 		return;
-	add(trace, json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:{s:I, s:s}}", "ph", "i", "s", "p", "cat", "refused",
-			     "name", status, "pid", number(entry, "session"), "ts", microseconds(trace, answered),
-			     "args", "request", number(entry, "number"), "message",
-			     text(json_object_get(entry, "answer"), "message")));
+	add_event(trace, json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:{s:I, s:s}}", "ph", "i", "s", "p", "cat",
+				   "refused", "name", status, "pid", number(entry, "session"), "ts",
+				   microseconds(trace, answered), "args", "request", number(entry, "number"),
+				   "message", text(json_object_get(entry, "answer"), "message")));
 }
 
 /* ---- memory ---- */
@@ -195,13 +195,13 @@ static void add_memory(struct trace *trace, const json_t *entries)
 		json_int_t at = number(bytes, "at");
 		json_object_del(bytes, "at");
 		if (at >= trace->begin)
-			add(trace, json_pack("{s:s, s:s, s:s, s:i, s:f, s:O}", "ph", "C", "cat", "memory", "name",
-					     "bytes of all NPUs", "pid", 0, "ts", microseconds(trace, at), "args",
-					     bytes));
+			add_event(trace, json_pack("{s:s, s:s, s:s, s:i, s:f, s:O}", "ph", "C", "cat", "memory",
+						   "name", "bytes of all NPUs", "pid", 0, "ts",
+						   microseconds(trace, at), "args", bytes));
 	}
 	if (json_array_size(steps))
-		add(trace, json_pack("{s:s, s:s, s:i, s:{s:s}}", "ph", "M", "name", "process_name", "pid", 0,
-				     "args", "name", "device"));
+		add_event(trace, json_pack("{s:s, s:s, s:i, s:{s:s}}", "ph", "M", "name", "process_name", "pid", 0,
+					   "args", "name", "device"));
 	json_decref(steps);
 }
 

@@ -30,7 +30,7 @@ static int check_same(const struct part *first, const struct part *part, struct 
 	return 0;
 }
 
-static int add(struct parts *parts, const struct part *part, struct npumem_error *error)
+static int add_part(struct parts *parts, const struct part *part, struct npumem_error *error)
 {
 	int status = parts->n ? check_same(parts->list, part, error) : 0;
 	if (status)
@@ -57,7 +57,7 @@ static int add(struct parts *parts, const struct part *part, struct npumem_error
 
 int parts_add(struct parts *parts, const struct part *part, struct npumem_error *error)
 {
-	int status = add(parts, part, error);
+	int status = add_part(parts, part, error);
 	if (status)
 		part_deinit(part);
 	return status;
