@@ -16,9 +16,10 @@
 
 /* For the notes of a command. */
 #define SWEEPING_NOTES                                                                                            \
-	"--shard: each case is in one share, and in the same one wherever it is asked for: the longest go "       \
-	"first,\n"                                                                                                \
-	"each to the share that has least to do, by the seconds of --costs, else as if all took the same."
+	"--shard: each case is in exactly one share, the same on every host. Cases are divided one after the "    \
+	"other, the\n"                                                                                            \
+	"longest first (by the seconds of --costs; without it all are the same), each to the share with the "     \
+	"least work."
 
 /* Reads the options; then items are added. CTL_OK or CTL_USAGE. sweep_deinit in any case. */
 int sweeping_begin(struct ctl *ctl, const struct args *args, const char *command, struct sweep *sweep);

@@ -10,10 +10,10 @@ enum { VARIANTS_STARTS_MAX = 64, VARIANTS_MAX = 4 * 4 * VARIANTS_STARTS_MAX };
 
 /* Rows for the tables of options. */
 #define VARIANTS_OPTIONS                                                                                          \
-	{"--layouts", "L,L...", "aligned (the default), compact, strided, matrix, or all", false},                \
+	{"--layouts", "L,L...", "aligned (default), compact, strided, matrix, or all", false},                    \
 		{"--start-npu", "Q,Q...", "start NPUs, 0 if left out", false},                                    \
 	{                                                                                                         \
-		"--mode", "M,M...", "storage modes: plain (the default), 4n, 2n", false                           \
+		"--mode", "M,M...", "storage modes: plain (default), 4n, 2n", false                               \
 	}
 
 struct variants {

@@ -490,18 +490,14 @@ const struct command check_command = {
 	.most = COMMAND_WORDS_ANY,
 	.sweeps = true,
 	.run = check_run,
-	.notes = "NET.json is a network in the form of submit (a folder: the network.json in it), whose tensors say what they "
-		 "are to hold:\n"
+	.notes = "NET.json is a network in the form of submit (a folder: the network.json in it). Its tensors name\n"
+		 "the arrays that they are to hold:\n"
 		 "  {\"tensors\": {\"y\": {\"shape\": …, \"dtype\": …, \"expect\": \"y.npy\"}, …}, "
 		 "\"operations\": […]}\n"
-		 "or an operation does: {\"expect\": \"y\", \"file\": \"y.npy\"}. Each is compared, integer by "
-		 "integer,\n"
-		 "after the last operation that writes it; where it differs the expected one takes its place,\n"
-		 "so that every layer is judged by itself. Of real numbers (\"quantize\": true) the signal-to-noise "
-		 "ratio is\n"
-		 "told, the worst first, with what saturated and wrapped on the way. All runs in every combination of layout, start NPU\n"
-		 "and mode, or as the network says where none is given; a tensor that cannot take one stays\n"
-		 "aligned, or plain; matrices and tensors with views keep their layout. A case of --shard is a "
-		 "network\n"
-		 "in a placement.\n" SWEEPING_NOTES,
+		 "or an operation does: {\"expect\": \"y\", \"file\": \"y.npy\"}. A tensor is compared, integer by\n"
+		 "integer, after the last operation that writes it. Without --layouts, --start-npu and --mode the\n"
+		 "network runs once, as it is written. With one of them or more it runs in every combination; an\n"
+		 "option that is left out then has its default. A tensor that cannot have the layout is aligned;\n"
+		 "one that cannot have the mode is plain. Matrices and tensors with views keep their layout.\n"
+		 "See npumemctl(1), \"Checking a network\". A case of --shard is a network in a placement.\n" SWEEPING_NOTES,
 };

@@ -84,7 +84,7 @@ static int dial_run(struct ctl *ctl, const struct args *args)
 
 static const struct option dial_options[] = {
 	{"--close", NULL,
-	 "the end of stdin ends the connection, and what was asked for and not answered, as a client's own end",
+	 "at the end of stdin, closes the connection; requests without an answer end, as when a client exits",
 	 false},
 	{NULL, NULL, NULL, false},
 };

@@ -482,9 +482,8 @@ const struct command plan_command = {
 		 "  npumemctl plan --layout all --shape N,C,H,W --dtype T       every layout and mode, side by "
 		 "side\n"
 		 "  npumemctl plan --address A[,B…]                          their NPUs and offsets\n"
-		 "  npumemctl plan NET.json                                  a network, in the form of submit: "
-		 "which\n"
-		 "tensors live when, the peak, whether it fits, and what each operation costs; without a daemon "
-		 "on\n"
-		 "the default device.",
+		 "  npumemctl plan NET.json                                  a network, in the form of submit\n"
+		 "Of a network: which tensors are allocated when, the peak, whether it fits, and what each "
+		 "operation costs.\n"
+		 "If no daemon runs, the network is planned for the default device.",
 };

@@ -40,7 +40,6 @@ const struct command record_command = {
 	.least = 1,
 	.most = 1,
 	.run = record_run,
-	.notes = "for root and the daemon's uid; on a device with tensors --snapshot, of a daemon with "
-		 "--state-dir; a\n"
-		 "record that lost something, because it was slower than what was asked, cannot be replayed",
+	.notes = "For root and the daemon's uid. A device with tensors needs --snapshot, and --state-dir of npumemd.\n"
+		 "If this command is slower than the requests, the recording is lost and cannot be replayed.",
 };

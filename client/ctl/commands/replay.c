@@ -373,7 +373,9 @@ const struct command replay_command = {
 	.most = COMMAND_WORDS_ANY,
 	.sweeps = true,
 	.run = replay_run,
-	.notes = "without --socket, on a daemon of its own with the record's options; root plays every uid of the "
-		 "record. --snapshot DIR is what record --snapshot DIR wrote, which stays as it is. A case of "
-		 "--shard is a record, whose requests need each other.\n" SWEEPING_NOTES,
+	.notes = "Without --socket, a private daemon with the options of the recording is started. Root replays "
+		 "every uid of\n"
+		 "the recording. --snapshot DIR is the directory that record --snapshot DIR wrote; it is not "
+		 "changed. A case\n"
+		 "of --shard is a recording.\n" SWEEPING_NOTES,
 };

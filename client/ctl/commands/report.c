@@ -13,7 +13,6 @@ const struct command report_command = {
 	.least = 1,
 	.most = 2,
 	.run = report_run,
-	.notes = "RECORD is a file of npumemctl record; --live is for whom that is for; - is stdout. The page is "
-		 "one "
-		 "file\nthat a browser opens without a server or a network",
+	.notes = "RECORD is a file of npumemctl record. --live is for root and the daemon's uid. OUT may be -,\n"
+		 "for stdout. The page is one file, which a browser opens without a server or a network.",
 };

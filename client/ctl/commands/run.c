@@ -12,7 +12,7 @@
 #include "client/ctl/core/terminal.h"
 
 static const struct option run_options[] = {
-	{"--time", NULL, "says how long it took on the device", false},
+	{"--time", NULL, "prints the time that the daemon's host took", false},
 	{NULL, NULL, NULL, false},
 };
 

@@ -29,6 +29,7 @@ static int shutdown_run(struct ctl *ctl, const struct args *args)
 
 const struct command shutdown_command = {
 	.run = shutdown_run,
-	.notes = "for root and the uid that the daemon runs as; what was asked is answered first, for as long as\n"
-		 "npumemd --stop-seconds says",
+	.notes = "For root and the uid that the daemon runs as. The daemon first answers the running requests, "
+		 "for at most\n"
+		 "the time of npumemd --stop-seconds.",
 };

@@ -13,7 +13,7 @@ const struct command trace_command = {
 	.least = 1,
 	.most = 2,
 	.run = trace_run,
-	.notes = "RECORD is a file of npumemctl record; --live is for whom that is for; - is stdout. Trace events "
-		 "as "
-		 "Chrome\nhas them: ui.perfetto.dev opens the file, without sending it anywhere",
+	.notes =
+		"RECORD is a file of npumemctl record. --live is for root and the daemon's uid. OUT may be -,\n"
+		"for stdout. The trace events are Chrome's: ui.perfetto.dev opens the file, and sends it nowhere.",
 };
