@@ -40,6 +40,7 @@ const struct command record_command = {
 	.least = 1,
 	.most = 1,
 	.run = record_run,
-	.notes = "For root and the daemon's uid. A device with tensors needs --snapshot, and --state-dir of npumemd.\n"
+	.notes = "For root and the daemon's uid. A device with tensors needs --snapshot, and --state-dir of "
+		 "npumemd.\n"
 		 "If this command is slower than the requests, the recording is lost and cannot be replayed.",
 };
