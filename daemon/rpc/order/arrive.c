@@ -4,6 +4,7 @@
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/calls/perform.h"
+#include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/known.h"
 #include "daemon/rpc/order/gate.h"
@@ -50,16 +51,17 @@ static bool may_run_at_once(const struct call *call)
 }
 
 /* What it names will go, and is told to be gone only behind the free: a daemon that is killed before would have it
- * again. */
-static bool refuse_behind(struct call *call)
+ * again. Or the record is to have all of a long list, which takes a thread. */
+static bool refuse_in_turn(struct call *call)
 {
 	struct tensor *going = call->binding.going;
 
-	if (!going || life_keep_error(call))
+	if ((!going && !recording_expands(call)) || life_keep_error(call))
 		return false;
 	claim_deinit(&call->claim);
 	claim_init(&call->claim, call->rpc->heap);
-	claim_look(&call->claim, going);
+	if (going)
+		claim_look(&call->claim, going);
 	call->is_refused = true;
 	call->cost = 0;
 	take_place(call);
@@ -90,7 +92,7 @@ static void arrive(struct call *call)
 	}
 	gate_let_in(call);
 	if (status) {
-		if (!refuse_behind(call))
+		if (!refuse_in_turn(call))
 			life_end(call, status);
 		return;
 	}
