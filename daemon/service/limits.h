@@ -66,7 +66,7 @@ struct limits_table {
 	struct limits ordinary; /* of users without own ones */
 	uint32_t admin;		/* the daemon's uid: it and root share sessions with no other user */
 	unsigned stop_percent; /* of the time that a user's compactions may stop others (stops.h); 100: no bound */
-	bool any_pins;	       /* they need not leave others an equal share (places.h) */
+	bool any_pins;	       /* they need not leave a place for each user (places.h) */
 	/* The account of a uid (server/process/accounts.h). NULL: each uid is an account. */
 	uint32_t (*account)(const void *accounts, uint32_t uid);
 	const void *accounts;

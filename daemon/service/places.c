@@ -47,7 +47,7 @@ static int refuse(const struct session *session, const struct places *places, st
 		snprintf(advice, sizeof(advice),
 			 "; pins at offsets %" PRId64 " to %" PRId64 " take nothing from others", from, to - 1);
 	npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-			 "with this pinned tensor an equal share (%" PRId64
+			 "with this pinned tensor a place (%" PRId64
 			 " bytes on each NPU) would not be left in one piece for each user%s",
 			 share, advice);
 	npumem_error_text(error, "limit", "places");

@@ -1,8 +1,8 @@
 /* Pins. Compaction cannot move a tensor that is pinned, lies at a fixed address, or shares offsets with another
- * one. Many tiny ones could leave no large piece to anybody. Rule: with U users on the device and one place kept
- * for the next one, an equal share is 1 / (U + 1) of each NPU. Between the tensors that cannot move, an equal
- * share must be left in one piece for each user but one. A request of an ordinary user is refused where it takes
- * such a piece and fewer than U are left. Root and the daemon's uid are free of the rule. */
+ * one. Many small pins could split all large free extents. Rule: with U users on the device, a place is 1 / (U +
+ * 1) of an NPU's offsets, in one range without pins; the 1 is for the next user. A request of an ordinary user is
+ * refused if its pins reduce the number of places and fewer than U are left. Root and the daemon's uid are free of
+ * the rule. */
 #ifndef SERVICE_PLACES_H
 #define SERVICE_PLACES_H
 
@@ -10,9 +10,9 @@
 
 /* What was left before a request. */
 struct places {
-	bool is_free;	  /* of the rule */
-	unsigned n_users; /* U, PLACES_USERS_MAX at most */
-	unsigned n_pieces;
+	bool is_free;	   /* of the rule */
+	unsigned n_users;  /* U, PLACES_USERS_MAX at most */
+	unsigned n_pieces; /* places */
 };
 
 enum { PLACES_USERS_MAX = 255 };

@@ -261,7 +261,7 @@ static const struct row rows[] = {
 	 "refuse shared memory with holes, also if no cgroup limits the daemon's memory",
 	 FLAG(refuse_holes)},
 	{"allow-any-pins", NULL,
-	 "do not keep an equal share of each other uid free of tensors that cannot be moved (npumem(7))",
+	 "do not keep a place for each user free of tensors that cannot be moved (npumem(7))",
 	 FLAG(allow_any_pins)},
 	{"compact-percent", "N", "share of the time that compactions of a uid may stop others (5; 100: no bound)",
 	 NUMBER(compact_percent, 1, 100, "1 to 100 percent")},
