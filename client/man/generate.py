@@ -132,17 +132,17 @@ def names(kernels_):
 
 
 def defaults(kernels_, name):
-    """The default that most kernels have, then the others."""
+    """The default that most kernels have, then the others with their kernels."""
     by_default = {}
     for kernel in kernels_:
         for one in kernel["parameters"]:
             if one["name"] == name:
                 by_default.setdefault(one["default"], []).append(kernel["name"])
-    usual, *others = sorted(by_default, key=lambda default: -len(by_default[default]))
-    text = f"default {usual}" if usual else "must be given"
-    for default in others:
-        text += f"; of {names(by_default[default])} {f'the default is {default}' if default else 'it must be given'}"
-    return text
+    parts, n_kernels = [], sum(map(len, by_default.values()))
+    for default in sorted(by_default, key=lambda default: -len(by_default[default])):
+        whose = f" ({names(by_default[default])})" if parts or len(by_default[default]) * 2 < n_kernels else ""
+        parts.append((f"default {default}" if default else "must be given") + whose)
+    return "; ".join(parts)
 
 
 def parameters(arguments):

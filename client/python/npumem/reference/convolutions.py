@@ -147,8 +147,8 @@ def conv2d(
                  stride_h) + 1, Wo likewise
     Parameters
         stride    h,w in elements; 1,1 if not given; 1 to 2^31 - 1
-        padding   top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to the window's reach less 1, the reach
-                  being (k-1)*dilation + 1
+        padding   top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to (kh-1)*dilation_h or
+                  (kw-1)*dilation_w
         dilation  h,w in elements, from one tap to the next; 1,1 if not given; 1 to 2^31 - 1
         relu      none, gen, 1 or 6 (RELU); none if not given
     Refused
@@ -193,7 +193,8 @@ def depthwise_conv2d(
         out      [N,C*m,Ho,Wo], of in's type, or fx16; any frac_bits; Ho, Wo as conv2d
     Parameters
         stride    h,w in elements; 1,1 if not given; 1 to 2^31 - 1
-        padding   top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to the window's reach less 1
+        padding   top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to (kh-1)*dilation_h or
+                  (kw-1)*dilation_w
         dilation  h,w in elements, from one tap to the next; 1,1 if not given; 1 to 2^31 - 1
         relu      none, gen, 1 or 6 (RELU); none if not given
     Refused
@@ -236,7 +237,8 @@ def group_conv2d(
         out      [N,O,Ho,Wo], of in's type, or fx16; any frac_bits; Ho, Wo as conv2d
     Parameters
         stride    h,w in elements; 1,1 if not given; 1 to 2^31 - 1
-        padding   top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to the window's reach less 1
+        padding   top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to (kh-1)*dilation_h or
+                  (kw-1)*dilation_w
         dilation  h,w in elements, from one tap to the next; 1,1 if not given; 1 to 2^31 - 1
         relu      none, gen, 1 or 6 (RELU); none if not given
         groups    a number; 1 if not given; 1 to 2^31 - 1; divides I and O
@@ -285,7 +287,7 @@ def transpose_conv2d(
                  output_padding_h, Wo likewise
     Parameters
         stride          h,w in elements of out; 1,1 if not given; 1 to 2^31 - 1
-        padding         top,bottom,left,right in elements of out; 0,0,0,0 if not given; 0 to k - 1
+        padding         top,bottom,left,right in elements of out; 0,0,0,0 if not given; 0 to kh - 1 or kw - 1
         output_padding  h,w in elements of out; 0,0 if not given; 0 to 2^31 - 1
         relu            none, gen, 1 or 6 (RELU); none if not given
         groups          a number; 1 if not given; 1 to 2^31 - 1; divides I and O
@@ -364,8 +366,8 @@ def maxpool(
     Parameters
         kernel    h,w in elements; must be given; 1 to 2^31 - 1
         stride    h,w in elements; 1,1 if not given; 1 to 2^31 - 1
-        padding   top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to the window's reach less 1, the reach
-                  being (k-1)*dilation + 1
+        padding   top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to (kernel_h-1)*dilation_h or
+                  (kernel_w-1)*dilation_w
         dilation  h,w in elements, from one point to the next; 1,1 if not given; 1 to in's extents H and W
     Refused
         shapes that are not these; a window that is larger than in with its padding
@@ -406,10 +408,12 @@ def avepool(
         exact=0: out   = saturate(round(wrap(total) * m / 2^(s + f_in - f_out)))
         exact=1: out   = saturate(round(wrap(total) * 2^(f_out - f_in) / k))
 
-    k is the number of the window's points on the input and on the padding that count_padding says; points outside the
-    input add nothing to the sum. m and s are the reciprocal of k: with v = floor(2^31 / k) and j the places by which v is shifted left until bit 31 is set,
-    m = floor(v * 2^j / 2^17), which has 15 bits, and s = 14 + j. For k = 9, v = 238609294, j = 4, m = 29127 and
-    s = 18; for k = 1, m = 16384 and s = 14. Its result is at most one unit from that of exact=1.
+    k is the number of the window's points on the input and on the padding that count_padding selects. Points outside
+    the input add nothing to the sum. m / 2^s is 1 / k or a little less: v = floor(2^31 / k) is shifted left by j bits,
+    until bit 31 is set; m = floor(v * 2^j / 2^17), which has 15 bits; s = 14 + j. For k = 9, v = 238609294, j = 4, m =
+    29127 and s = 18; for k = 1, m = 16384 and s = 14. So the result of exact=0 is nearer to 0 than that of exact=1, or
+    equal. For k up to 2^17 they differ by at most one unit for fx8 and two units for fx16; for larger k they can differ
+    by more. Example: 29 elements of 32767 give 32765 with exact=0 and 32767 with exact=1.
 
     Tensors
         in   [N,C,H,W], fx8 or fx16
@@ -417,17 +421,18 @@ def avepool(
     Parameters
         kernel         h,w in elements; must be given; 1 to 2^31 - 1
         stride         h,w in elements; 1,1 if not given; 1 to 2^31 - 1
-        padding        top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to the window's reach less 1
+        padding        top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to (kernel_h-1)*dilation_h or
+                       (kernel_w-1)*dilation_w
         dilation       h,w in elements, from one point to the next; 1,1 if not given; 1 to in's extents H and W
-        count_padding  top,bottom,left,right: the padding next to in whose points k has; 0,0,0,0 if not given; 0 to
-                       that of padding
+        count_padding  top,bottom,left,right: the rows and columns of padding, counted from in outwards, whose points
+                       count in k (count_include_pad of other libraries); 0,0,0,0 if not given; 0 to those of padding
         exact          0 or 1; 0 if not given
     Refused
         shapes that are not these; a window that is larger than in with its padding
         windows that count more than 2^30 points
     Counts
         saturated  outputs that saturation changed
-        wrapped    totals that are outside the accumulator, which takes a window of more than 2^24 points
+        wrapped    totals that are outside the accumulator, possible only for windows of more than 2^24 points
     Source
         embARC MLI, releases 1.1 and 2.0, have exact=0; release 1.1 has f_out = f_in only. exact=1 is npumem's
         own.

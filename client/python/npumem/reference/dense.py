@@ -49,9 +49,9 @@ def fully_connected(
 
     Tensors
         in       [N,C,H,W], fx8 or fx16; K = C*H*W
-        weights  [K,M,1,1] or a matrix K x M, of in's type; or fx8 with fx16 data
+        weights  matrix K x M, of in's type; or fx8 with fx16 data
         bias     [1,M,1,1], of weights' type; may be left out
-        out      [N,M,1,1] or a matrix N x M, of in's type, any frac_bits
+        out      matrix N x M, of in's type, any frac_bits
     Parameters
         relu  none, gen, 1 or 6 (RELU); none if not given
     Refused
@@ -84,10 +84,10 @@ def matmul(
         out[r,m]   = relu(saturate(round(wrap(total) / 2^(f_left + f_right - f_out))))
 
     Tensors
-        left   matrix R x K, or [R,K,1,1], fx8 or fx16; a matrix R x K has the shape [R,K,1,1]
-        right  matrix K x M, or [K,M,1,1], of left's type; or fx8 with fx16 data
+        left   matrix R x K, fx8 or fx16
+        right  matrix K x M, of left's type; or fx8 with fx16 data
         bias   [1,M,1,1], of right's type; may be left out
-        out    matrix R x M, or [R,M,1,1], of left's type, any frac_bits
+        out    matrix R x M, of left's type, any frac_bits
     Parameters
         relu  none, gen, 1 or 6 (RELU); none if not given
     Refused
@@ -116,8 +116,8 @@ def rnn_dense(
     """Dense step of recurrent networks: several inputs, each with weights of its own.
 
         total_i[n,m] = sum over k of in_i[n,k] * weights_i[k,m]
-        total_0[n,m] += bias[m] * 2^(f_in0 + f_weights0 - f_bias)
-        out[n,m]     = saturate(sum over i of round(wrap(total_i) / 2^(f_ini + f_weightsi - f_out)))
+        total_0[n,m] += bias[m] * 2^(f_in[0] + f_weights[0] - f_bias)
+        out[n,m]     = saturate(sum over i of round(wrap(total_i) / 2^(f_in[i] + f_weights[i] - f_out)))
 
     Each input has an accumulator of its own, which is rounded by itself to out's format. The rounded sums are added
     exactly and saturated once.
@@ -290,7 +290,7 @@ def lstm_cell(
                               + round(wrap(weights_out[k,m] . h) / 2^(f_h + f_weights_out - f_gate)))
             i, f, o = sigmoid(s[0]), sigmoid(s[2]), sigmoid(s[3]);  g = tanh(s[1])             (Q.15)
             kept = saturate(round(c * f / 2^15));  new = saturate(round(g * i / 2^15))
-            c    = saturate(round((kept * 2^(f - f_c) + new * 2^(f - 15)) / 2^(f - f_c))),  f = max(f_c, 15)
+            c    = saturate(round((kept * 2^(w - f_c) + new * 2^(w - 15)) / 2^(w - f_c))),  w = max(f_c, 15)
             h    = saturate(round(act(c) * o / 2^(f_act + 15 - f_out)))
         rules=mli1_1, gates in f_gate = 4 frac_bits for fx8 and 12 for fx16, u = 7 and 15:
             a      = wrap(weights[k,m,:K] . x + bias[k,m] * 2^(f_in + f_weights - f_bias))
@@ -305,7 +305,7 @@ def lstm_cell(
     cell_out. act=tanh and act=sigm take c through the table (f_act = 15 or 7); act=none takes c itself (f_act = f_c).
 
     Tensors
-        in           [T,K,1,1], a step each; fx16, with rules=mli1_1 also fx8
+        in           [T,K,1,1], a row for each step; fx16, with rules=mli1_1 also fx8
         prev_out     [1,M,1,1], of in's type: the state before the first step
         weights_in   [4,M,1,K], of in's type; or fx8 with fx16 data (rules=mli2_0)
         weights_out  [4,M,1,M], of weights_in's type (rules=mli2_0)
@@ -387,14 +387,14 @@ def gru_cell(
             n     = tanh(s(2, saturate(round(r * h / 2^15))))                                   (Q.15)
             kept  = saturate(round(h * z / 2^15))                                               (f_h)
             new   = saturate(round(n * (32767 - z) / 2^(30 - f_out)))                           (f_out)
-            h     = saturate(round((new * 2^(f - f_out) + kept * 2^(f - f_h)) / 2^(f - f_out))),  f = max(f_out, f_h)
+            h     = saturate(round((new * 2^(w - f_out) + kept * 2^(w - f_h)) / 2^(w - f_out))),  w = max(f_out, f_h)
 
     a . b is the sum of the products of the elements at the same place. weights_in[k,m] are the elements [k,m,0,:]. f_h
     is prev_out's frac_bits for the first step and out's for all later ones. sigmoid and tanh are the kernels of these
     names, of integers with f_gate frac_bits. 1.0 is 32767, the largest fx16.
 
     Tensors
-        in           [T,K,1,1], fx16, a step each
+        in           [T,K,1,1], fx16, a row for each step
         prev_out     [1,M,1,1], fx16: the state before the first step
         weights_in   [3,M,1,K], fx16 or fx8
         weights_out  [3,M,1,M], of weights_in's type
@@ -464,7 +464,7 @@ def basic_rnn_cell(
     mode=one_to_one makes G outputs of the same in and prev_out: out[g] is h made with weights[g] and bias[g].
 
     Tensors
-        in        [T,K,1,1], fx8 or fx16, a step each
+        in        [T,K,1,1], fx8 or fx16, a row for each step
         prev_out  [1,M,1,1], of in's type: the state before the first step
         weights   [1,M,1,K+M], of in's type; or fx8 with fx16 data; mode=one_to_one also [G,M,1,K+M]
         bias      [1,M,1,1], of the weights' type; mode=one_to_one also [G,M,1,1]; may be left out

@@ -173,9 +173,9 @@ def mac(in1: Tensor, in2: Tensor, acc: Tensor, *, out: Format, rounding: str, co
     The product is not rounded before the sum.
 
     Tensors
-        in1  [N,C,H,W] as out, or spread over it; fx8 or fx16, any frac_bits
-        in2  [N,C,H,W] as out, or spread over it; fx8 or fx16, any frac_bits
-        acc  [N,C,H,W], fx8 or fx16
+        in1  [N,C,H,W] as out, or spread over it; fx8 or fx16 whatever the others are, any frac_bits
+        in2  [N,C,H,W] as out, or spread over it; fx8 or fx16 whatever the others are, any frac_bits
+        acc  [N,C,H,W], fx8 or fx16, any frac_bits
         out  of acc's shape, type and frac_bits
     Parameters
         none but rounding
@@ -317,8 +317,9 @@ def leaky_relu(in_: Tensor, slope: Tensor, *, out: Format, rounding: str, counts
     Counts
         saturated  negative elements whose product saturation changed
     Source
-        embARC MLI, release 2.0. Release 1.1 computes max(x, s*x), or min of them for a slope of 1.0 and above:
-        the same, but for fx16 slopes in Q.15, where it scales positive inputs.
+        embARC MLI, release 2.0. Release 1.1 computes max(x, s*x), or min(x, s*x) for a slope of 1.0 and above. That is
+        the same except for fx16 slopes with 15 frac_bits: there release 1.1 scales the positive elements, and npumem
+        does not follow it.
     Example
         >>> run("leaky_relu", in_=fx8([10, -10, -128], 4), slope=fx8([96], 6), out=Format("fx8", 4))
         out fx8, frac_bits 4 [1, 3, 1, 1]: [10, -15, -128]
@@ -443,10 +444,11 @@ def convert_tensor(in_: Tensor, *, out: Format, rounding: str, counts: Counts) -
 
         out = saturate(round(in / 2^(f_in - f_out)))      between integers and fixed point
         out = saturate(round(in * 2^f_out))               from fp32
-        out = in / 2^f_in                                 to fp32; integers of more than 24 bits are rounded to 24
+        out = in / 2^f_in                                 to fp32, rounded to 24 bits
         out = in                                          from fp32 to fp32
 
-    Integers have f = 0. An infinity saturates.
+    Integers have f = 0. An infinity saturates. An integer of more than 24 bits has no exact fp32: it is rounded to 24
+    bits by rounding=.
 
     Tensors
         in   [N,C,H,W], any type
@@ -454,7 +456,7 @@ def convert_tensor(in_: Tensor, *, out: Format, rounding: str, counts: Counts) -
     Parameters
         none but rounding
     Refused
-        other shapes; a NaN anywhere in in, by its position, for every type of out
+        other shapes; a NaN in in, for every type of out; the refusal has its position
     Counts
         saturated  outputs that saturation changed
     Source

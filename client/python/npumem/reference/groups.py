@@ -47,8 +47,8 @@ def softmax(
         in   [N,C,H,W], fx8 or fx16, any frac_bits
         out  of in's shape and type; frac_bits 7 (fx8) or 15 (fx16)
     Parameters
-        axis  none, c, h or w; n is refused; none if not given, but it must be given where N > 1: none is then over the
-              whole batch
+        axis  none, c, h or w; n is refused; none if not given and N = 1. If N > 1, axis must be named; axis=none then
+              makes the whole batch one group
         lut   mli2_0 or mli1_1: the set of tables; mli2_0 if not given
     Refused
         other types or shapes; out with other frac_bits; N > 1 without axis
@@ -99,8 +99,8 @@ def l2_normalize(
         in   [N,C,H,W], fx16, any frac_bits
         out  of in's shape, fx16, frac_bits 15
     Parameters
-        axis  none, c, h or w; n is refused; none if not given, but it must be given where N > 1: none is then over the
-              whole batch
+        axis  none, c, h or w; n is refused; none if not given and N = 1. If N > 1, axis must be named; axis=none then
+              makes the whole batch one group
     Refused
         fx8; other types or shapes; out with other frac_bits; N > 1 without axis; groups of more than 2^32 elements
     Counts
@@ -154,8 +154,8 @@ def reduce_sum(
         other types or shapes; an axis that is named twice
     Counts
         saturated  outputs that saturation changed
-        wrapped    sums that are outside the accumulator, of 32 bits for fx8 and 40 bits for fx16, which takes more
-                   than 2^24 terms
+        wrapped    sums that are outside the accumulator, of 32 bits for fx8 and 40 bits for fx16, possible
+                   only for more than 2^24 terms
     Source
         Arithmetic chapter: "Accumulation". npumem's own; embARC MLI has no such kernel.
     Example
@@ -198,14 +198,15 @@ def reduce_max(
 def argmax(
     in_: Tensor, *, out: Format, axis: str = "none", topk: int = 1, rounding: str, counts: Counts
 ) -> Tensor:
-    """Where the largest elements are.
+    """Indices of the largest elements: of all, or for each index along one axis.
 
         without an axis: out[0,k,0,0] = index of the k-th largest element of in
         with an axis:    out[0,a,0,k] = index of the k-th largest of the elements of in that have index a along axis
 
-    With an axis, out's dimension C has the indices a, also for axis n, h and w. The index of an element is ((n*C + c)*H
-    + h)*W + w, whatever the axis. k counts from 0, the largest comes first; of equal elements the one with the lower
-    index comes first.
+    axis is the dimension that is kept; all others are searched. NumPy's axis is the opposite. Example: axis=c finds for
+    each channel the largest element of its N, H and W. With an axis, out's dimension C has the indices a, also for axis
+    n, h and w. The index of an element is ((n*C + c)*H + h)*W + w for every axis. k counts from 0. The largest element
+    comes first; of equal elements, the one with the lower index comes first.
 
     Tensors
         in   [N,C,H,W], fx8, fx16 or an integer type; at most 2^31 elements
@@ -217,7 +218,7 @@ def argmax(
     Refused
         fp32; other types or shapes; topk beyond its limits
     Counts
-        nothing
+        none
     Source
         embARC MLI, release 2.0, where the order of equal elements is not defined.
     Example
@@ -267,7 +268,7 @@ def permute(in_: Tensor, *, out: Format, perm: tuple[int, ...], rounding: str, c
     Refused
         other types, shapes or formats; a dimension that is named twice
     Counts
-        nothing
+        none
     Source
         embARC MLI, releases 1.1 and 2.0, which permute C,H,W.
     Example
@@ -299,9 +300,10 @@ def concat(in_: list[Tensor], *, out: Format, axis: str = "none", rounding: str,
     A0, A1, … are the inputs' extents along axis. f_k and f_out are frac_bits, and 0 for types that have none.
 
     Tensors
-        in0, in1, …  any type; of in0's type or, where that is fx8 or fx16, each fx8 or fx16 with any frac_bits; but along
-                     axis of in0's shape
-        out          of in0's type, or as the inputs fx8 or fx16 with any frac_bits; along axis the sum of their extents
+        in0, in1, …  any type; all of one type. Exception: fx8 and fx16 may be mixed, each with any frac_bits. The shapes
+                     are equal except along axis
+        out          of the inputs' type; of fixed-point inputs fx8 or fx16 with any frac_bits. Along axis its extent is
+                     the sum of theirs
     Parameters
         axis  n, c, h or w; must be given; none is refused
     Refused

@@ -9,19 +9,19 @@ from .tensor import Format, Tensor, made, need, need_fixed, need_same_format
 def lut(in_: Tensor, table: Tensor, *, out: Format, rounding: str, counts: Counts) -> Tensor:
     """Any function of one element, by a table of yours.
 
-        b   = 8 for fx8, 16 for fx16
-        u   = in + 2^(b - 1)                                       the place among all inputs, from 0 on
-        out = table[u]                                             a table of 2^b entries
-        i, t = u div 2^s, u mod 2^s                                one of 2^k + 1 entries, fx16 alone; s = 16 - k
-        out = table[i] + round((table[i + 1] - table[i]) * t / 2^s)
+        u = in + 2^(b - 1), with b = 8 if in is fx8, 16 if it is fx16          (the place among all inputs, from 0 on)
+        table of 2^b entries:                     out = table[u]
+        table of 2^k + 1 entries, in fx16 only:   s = 16 - k;  i = floor(u / 2^s);  t = u mod 2^s
+                                                  out = table[i] + round((table[i + 1] - table[i]) * t / 2^s)
 
-    Entry 0 is for the least input, in the order N,C,H,W whatever the table's shape. For f(x), entry i of 2^b is
-    f((i - 2^(b - 1)) / 2^f_in) in out's format, and entry i of 2^k + 1 is f((i * 2^s - 32768) / 2^f_in).
+    The table's elements are read in the order N,C,H,W, whatever its shape; entry 0 is for the least input. For a
+    function g of real numbers, entry i of 2^b is g((i - 2^(b - 1)) / 2^f_in) in out's format, and entry i of 2^k + 1 is
+    g((i * 2^s - 32768) / 2^f_in).
 
     Tensors
         in     [N,C,H,W], fx8 or fx16, any frac_bits
-        table  of out's type and frac_bits, any shape; 256 elements for fx8, for fx16 65536, or 2^k + 1 with k from 1
-               to 15
+        table  of out's type and frac_bits, any shape; 256 elements if in is fx8; 65536, or 2^k + 1 with k from 1 to
+               15, if in is fx16
         out    of in's shape, fx8 or fx16, any frac_bits
     Parameters
         none but rounding, which only a table of 2^k + 1 entries needs

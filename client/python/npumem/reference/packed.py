@@ -120,7 +120,7 @@ def packed_add(
         rshift  bits by which the exact result is shifted right, rounded; 0 if not given; 0 to 31
     Refused
         other types or shapes; a rounding= other than up
-        sources of two widths
+        in1 and in2 of different widths
     Counts
         saturated  outputs that saturation changed
     Source
@@ -150,7 +150,7 @@ def packed_sub(
         rshift  bits by which the exact result is shifted right, rounded; 0 if not given; 0 to 31
     Refused
         other types or shapes; a rounding= other than up
-        sources of two widths
+        in1 and in2 of different widths
     Counts
         saturated  outputs that saturation changed
     Source
@@ -232,7 +232,7 @@ def packed_min(
 
         out = saturate(min(in1, in2))
 
-    Both are of one type. out may have the other sign.
+    Both are of one type. out has their width, and may be signed or unsigned.
 
     Tensors
         in1   [N,C,H,W], int8, uint8, int16 or uint16
@@ -260,7 +260,7 @@ def packed_max(
 
         out = saturate(max(in1, in2))
 
-    Both are of one type. out may have the other sign.
+    Both are of one type. out has their width, and may be signed or unsigned.
 
     Tensors
         in1   [N,C,H,W], int8, uint8, int16 or uint16
@@ -302,7 +302,7 @@ def packed_arithmetic_shift(
     Refused
         other types or shapes; a rounding= other than up
     Counts
-        nothing
+        none
     Source
         The vendor's model of BM1684.
     Example
@@ -334,7 +334,7 @@ def packed_logical_shift(
     Refused
         other types or shapes; a rounding= other than up
     Counts
-        nothing
+        none
     Source
         The vendor's model of BM1684.
     Example
@@ -361,12 +361,12 @@ def packed_add_c(
     Parameters
         value        the constant, an integer of value_dtype's range; must be given
         value_dtype  int8, uint8, int16, uint16 or default; default if not given, which is in1's type;
-                     it does not change out
+                     of in1's width; it does not change out's type
         rshift       bits by which the exact result is shifted right, rounded; 0 if not given; 0 to 31
     Refused
         other types or shapes; a rounding= other than up
         a value that is not of value_dtype's range
-        sources of two widths
+        a value_dtype of another width than in1
     Counts
         saturated  outputs that saturation changed
     Source
@@ -395,12 +395,12 @@ def packed_sub_c(
     Parameters
         value        the constant, an integer of value_dtype's range; must be given
         value_dtype  int8, uint8, int16, uint16 or default; default if not given, which is in1's type;
-                     it does not change out
+                     of in1's width; it does not change out's type
         rshift       bits by which the exact result is shifted right, rounded; 0 if not given; 0 to 31
     Refused
         other types or shapes; a rounding= other than up
         a value that is not of value_dtype's range
-        sources of two widths
+        a value_dtype of another width than in1
     Counts
         saturated  outputs that saturation changed
     Source
@@ -429,12 +429,12 @@ def packed_c_sub(
     Parameters
         value        the constant, an integer of value_dtype's range; must be given
         value_dtype  int8, uint8, int16, uint16 or default; default if not given, which is in1's type;
-                     it does not change out
+                     of in1's width; it does not change out's type
         rshift       bits by which the exact result is shifted right, rounded; 0 if not given; 0 to 31
     Refused
         other types or shapes; a rounding= other than up
         a value that is not of value_dtype's range
-        sources of two widths
+        a value_dtype of another width than in1
     Counts
         saturated  outputs that saturation changed
     Source
@@ -463,11 +463,12 @@ def packed_mul_c(
     Parameters
         value        the constant, an integer of value_dtype's range; must be given
         value_dtype  int8, uint8, int16, uint16 or default; default if not given, which is in1's type;
-                     it does not change out
+                     of 8 bits; it does not change out's type
         rshift       bits by which the exact result is shifted right, rounded; 0 if not given; 0 to 31
     Refused
         other types or shapes; a rounding= other than up
         a value that is not of value_dtype's range
+        a value_dtype of 16 bits
     Counts
         saturated  outputs that saturation changed
     Source
@@ -498,12 +499,13 @@ def packed_mac_c(
     Parameters
         value        the constant, an integer of value_dtype's range; must be given
         value_dtype  int8, uint8, int16, uint16 or default; default if not given, which is in1's type;
-                     it does not change out
+                     of 8 bits; it does not change out's type
         lshift       bits by which acc is shifted left; 0 if not given; 0 to 31
         rshift       bits by which the wrapped sum is shifted right, rounded; 0 if not given; 0 to 31
     Refused
         other types or shapes; a rounding= other than up
         a value that is not of value_dtype's range
+        a value_dtype of 16 bits
     Counts
         saturated  outputs that saturation changed
         wrapped    sums that are outside 32 bits
@@ -526,7 +528,7 @@ def packed_min_c(
 
         out = saturate(min(in1, value))
 
-    value is of in1's type. out may have the other sign.
+    value is of in1's type. out has in1's width, and may be signed or unsigned.
 
     Tensors
         in1   [N,C,H,W], int8, uint8, int16 or uint16
@@ -534,10 +536,11 @@ def packed_min_c(
     Parameters
         value        the constant, an integer of value_dtype's range; must be given
         value_dtype  int8, uint8, int16, uint16 or default; default if not given, which is in1's type;
-                     it does not change out
+                     in1's type alone; it does not change out's type
     Refused
         other types or shapes; a rounding= other than up
         a value that is not of value_dtype's range
+        a value_dtype other than in1's type
     Counts
         saturated  outputs that saturation changed: where out's sign is not in1's
     Source
@@ -557,7 +560,7 @@ def packed_max_c(
 
         out = saturate(max(in1, value))
 
-    value is of in1's type. out may have the other sign.
+    value is of in1's type. out has in1's width, and may be signed or unsigned.
 
     Tensors
         in1   [N,C,H,W], int8, uint8, int16 or uint16
@@ -565,10 +568,11 @@ def packed_max_c(
     Parameters
         value        the constant, an integer of value_dtype's range; must be given
         value_dtype  int8, uint8, int16, uint16 or default; default if not given, which is in1's type;
-                     it does not change out
+                     in1's type alone; it does not change out's type
     Refused
         other types or shapes; a rounding= other than up
         a value that is not of value_dtype's range
+        a value_dtype other than in1's type
     Counts
         saturated  outputs that saturation changed: where out's sign is not in1's
     Source
@@ -598,12 +602,14 @@ def packed_arithmetic_shift_c(
         out   of in1's shape, int16
     Parameters
         value        the constant, an integer of value_dtype's range; must be given
-        value_dtype  int8, uint8, int16, uint16 or default; default if not given, which is int16
+        value_dtype  int8, uint8, int16, uint16 or default; default if not given, which is int16;
+                     of 16 bits
     Refused
         other types or shapes; a rounding= other than up
         a value that is not of value_dtype's range
+        a value_dtype of 8 bits
     Counts
-        nothing
+        none
     Source
         The vendor's model of BM1684 has the form without a constant; it stops at this one.
     Example
@@ -631,12 +637,14 @@ def packed_logical_shift_c(
         out   of in1's shape and type
     Parameters
         value        the constant, an integer of value_dtype's range; must be given
-        value_dtype  int8, uint8, int16, uint16 or default; default if not given, which is int16
+        value_dtype  int8, uint8, int16, uint16 or default; default if not given, which is int16;
+                     of 16 bits
     Refused
         other types or shapes; a rounding= other than up
         a value that is not of value_dtype's range
+        a value_dtype of 8 bits
     Counts
-        nothing
+        none
     Source
         The vendor's model of BM1684 has the form without a constant; it stops at this one.
     Example
