@@ -234,7 +234,8 @@ def python(arguments, folder=".", package="npumem."):
     for _, tree in trees:
         for node in tree.body:
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name in exported:
-                parts += described(node, package if isinstance(node, ast.FunctionDef) else "")
+                is_below = folder != "." or isinstance(node, ast.FunctionDef)
+                parts += described(node, package if is_below else "")
     return "\n".join(parts)
 
 

@@ -41,16 +41,17 @@ def connect(
 ) -> Device:
     """Connects to a daemon.
 
-    address          a socket's path, "unix:PATH", "ssh:[USER@]HOST[:/SOCKET]" (npumemctl dial there, by $NPUMEM_SSH or
-                     ssh), "spawn:OPTIONS" as npumem.spawn, or None: $NPUMEM_SOCKET, else
+    address          a socket's path, "unix:PATH", "ssh:[USER@]HOST[:/SOCKET]" (runs npumemctl dial on the host over
+                     $NPUMEM_SSH or ssh), "spawn:OPTIONS" as npumem.spawn, or None: $NPUMEM_SOCKET, else
                      $XDG_RUNTIME_DIR/npumem.sock if it exists, else /run/npumem/npumem.sock
-    timeout          Device.timeout
-    connect_timeout  seconds, for this call
-    resume           seconds for which a daemon is looked for that goes on with the session when the connection ends;
-                     None: as many as the next daemon waits for its clients; 0: an end is an end
+    timeout          Device.timeout of the result
+    connect_timeout  seconds that this call may take
+    resume           seconds for which a lost connection tries to reconnect to a daemon that continues its session;
+                     None: as long as that daemon keeps sessions (npumemd --resume-seconds); 0: it does not try, and
+                     calls raise Unavailable
 
-    Unavailable where there is no daemon, DeadlineExceeded where it does not answer. Refused (PERMISSION_DENIED) where the
-    daemon is another user's, and others can change a folder of its path; $NPUMEM_SERVER_UID is a uid to accept."""
+    Unavailable if no daemon listens there, DeadlineExceeded if it does not answer. Refused (PERMISSION_DENIED) if the
+    daemon's uid is neither root's, your own nor $NPUMEM_SERVER_UID, and other users can change a folder of its path."""
     address = os.fspath(address) if address else default_address()
     if address.startswith("spawn:"):
         return spawn(*shlex.split(address.removeprefix("spawn:")), timeout=timeout, connect_timeout=connect_timeout)
@@ -120,8 +121,8 @@ def spawn(
     timeout: Optional[float] = None,
     connect_timeout: Optional[float] = 30.0,
 ) -> Device:
-    """Starts a private daemon with these options of npumemd, which ends with the connection:
-    `with npumem.spawn("--npus", "4") as dev`. The program is $NPUMEMD, npumemd beside this package, or in $PATH."""
+    """Starts a private daemon with these options of npumemd: `with npumem.spawn("--npus", "4") as dev`. It ends with
+    the connection. The program is $NPUMEMD, else the npumemd installed with this package, else npumemd in $PATH."""
     program = program or daemon_program()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with theirs, tempfile.TemporaryFile() as log:

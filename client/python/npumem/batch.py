@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class Read:
-    """What a batch is to read."""
+    """A read of a batch, whose array comes when the batch has run."""
 
     def __init__(self) -> None:
         self._value: Optional[Array] = None
 
     @property
     def value(self) -> Array:
-        """The array, once its batch has run this read."""
+        """The array. ValueError before the batch has run this read."""
         if self._value is None:
             raise ValueError("the batch has not run this read")
         return self._value
@@ -53,9 +53,10 @@ class Batch:
             result = batch.read(y)
         result.value, batch.done[1].saturated
 
-    Where one names a tensor that is not there, nothing runs. What an operation is refused for in its turn ends the
-    list: Refused.done tells what ran. At most 1024 operations, 16 MiB of data (those of Device.empty do not count) and
-    12288 fields; the data of all reads must fit 16 MiB, too. Nothing is sent where the block ends by an exception."""
+    If an operation names a tensor that does not exist, none of them runs. If an operation is refused when its turn
+    comes, the list ends there: the operations before it have run, and Refused.done has their results. A batch has at
+    most 1024 operations, 16 MiB of written data and 12288 fields; the data of its reads must fit 16 MiB, too. Arrays of
+    Device.empty do not count. If the block raises an exception, nothing is sent."""
 
     def __init__(self, device: Device, wait: bool, dry_run: bool = False) -> None:
         self._device = device
@@ -84,8 +85,8 @@ class Batch:
 
     @contextlib.contextmanager
     def parallel(self) -> Iterator[None]:
-        """The operations of this block are a parallel group: its DMA and its kernels run at once. Where one queue
-        writes what the other uses the whole group is refused, naming both. At most 256 operations."""
+        """The operations of this block, at most 256, are a parallel group: its DMA and its kernels run at once. If a
+        DMA operation writes bytes that a kernel uses, or the other way round, the whole group is refused (ABORTED)."""
         if self._group:
             raise ValueError("a parallel group within another")
         self._n_groups += 1
@@ -97,7 +98,7 @@ class Batch:
 
     @contextlib.contextmanager
     def label(self, label: str) -> Iterator[None]:
-        """What refusals, events and stat call the operations of this block: at most 63 printable ASCII characters."""
+        """Labels the operations of this block in refusals, events and stat: at most 63 printable ASCII characters."""
         before, self._label = self._label, label
         try:
             yield
@@ -137,7 +138,7 @@ class Batch:
         return result
 
     def fill(self, tensor: Union[Tensor, str], value: Union[int, float], *, rounding: Optional[str] = None) -> None:
-        """As Tensor.fill; of a name the value is taken as it is."""
+        """As Tensor.fill. If the tensor is given by its name, the value is not quantized."""
         form = tensor.format if isinstance(tensor, Tensor) else None
         self._add(fill=fill_request(reference(tensor), value, form, rounding or self._device.rounding))
 
@@ -154,7 +155,7 @@ class Batch:
         self._pending = self._device.send_raw(self._call, request, lambda response: response, keep=self._keep)
 
     def result(self) -> tuple[Done, ...]:
-        """Waits for the end of a batch of `submit(wait=False)`; what each operation did."""
+        """Waits for the end of a batch of `submit(wait=False)`. Returns what each operation did."""
         if self._pending is None:
             raise ValueError("the batch was not sent")
         if not self.done:
@@ -172,7 +173,7 @@ class Batch:
 
 
 class Kept(Batch):
-    """A list that the daemon keeps: built and sent once, run by submit() as often as it is asked for.
+    """A list of operations that the daemon keeps: built and sent once, run by each submit().
 
         with dev.keep() as kept:
             kept.run("relu", in_=x, out=y, relu="gen")
@@ -180,8 +181,9 @@ class Kept(Batch):
         kept.submit()
         kept.submit({0: {"in": z}})                      # with another tensor, this time
 
-    What a read delivers is overwritten by the next run. A run is refused where a tensor of it, or a right, is gone.
-    close() gives the list back; it is gone with its connection, too."""
+    The array of a read is overwritten by the next run. submit() raises Refused if a tensor of the list was freed, or if
+    you lost the right to one; then no operation has run. close() removes the list from the daemon; so does the end of
+    the session."""
 
     _number = 0  # 0: it is not kept
 
@@ -192,12 +194,13 @@ class Kept(Batch):
         self._pending = None
 
     def result(self) -> tuple[Done, ...]:
-        """What the operations of the latest run did."""
+        """What the operations did in the latest run."""
         return self.done
 
     def submit(self, changes: Optional[Mapping[int, Any]] = None) -> tuple[Done, ...]:
-        """Runs it, and waits. `changes`: for operations by their places in the list, from 0 on, another tensor, or an array
-        of Device.empty in place of the one that a write or read has, or for a run or copy {role: tensor}."""
+        """Runs the list and waits. `changes` are for this run only. Their keys are indices of operations, from 0. A
+        value is another tensor; for a write or read with an array of Device.empty also another such array; for a run or
+        copy {role: tensor}."""
         if not self._number:
             raise ValueError("the list is not kept")
         request = pb.SubmitRequest(list=self._number)
@@ -223,7 +226,7 @@ class Kept(Batch):
             request.changes.add(operation=place, tensor=reference(change).handle)
 
     def close(self) -> None:
-        """Gives it back."""
+        """Removes the list from the daemon."""
         if self._number:
             self._device.ask("unkeep", pb.UnkeepRequest(list=self._number))
         self._number = 0

@@ -26,19 +26,20 @@ Operand = Union[Tensor, str, int]  # a tensor, a name ("UID:NAME" of another use
 
 
 class Region(NamedTuple):
-    """Bytes of every NPU's local memory. Those of tensors that share memory overlap."""
+    """A byte range, the same in the local memory of every NPU: offset, n_bytes, and tensor. tensor is None if the range
+    has no tensor that you may know of. Regions of tensors that share memory overlap."""
 
     offset: int
     n_bytes: int
-    tensor: Optional[Tensor]  # None: free
+    tensor: Optional[Tensor]
 
 
 class Device:
-    """The device of a daemon, by npumem.connect or npumem.spawn. Requests take effect on a tensor in the order sent. One
-    thread at a time; any number of devices.
+    """A connection to a daemon and its device, from npumem.connect or npumem.spawn. Requests take effect on a tensor in
+    the order sent. One thread at a time may use a Device; a process may have any number of them.
 
-    timeout  seconds that a call may take before it is taken back with DeadlineExceeded; None: as long as it takes
-    info     what the daemon told of itself: version, n_npus, npu_bytes, n_banks, eu_bytes, uid, session, …"""
+    timeout  seconds that a call may take; then it is cancelled and raises DeadlineExceeded. None: no limit
+    info     facts of the daemon: version, n_npus, npu_bytes, n_banks, eu_bytes, uid, session, …"""
 
     def __init__(self, wire: Wire, timeout: Optional[float] = None, shared: bool = True) -> None:
         self._wire = wire
@@ -57,7 +58,7 @@ class Device:
         return f"<npumem device, {self.info.n_npus} NPUs x {self.info.npu_bytes} bytes>"
 
     def close(self) -> None:
-        """Ends the session, and with it its anonymous tensors; a private daemon ends."""
+        """Ends the session. The daemon frees its tensors without names. A private daemon ends."""
         self._wire.close()
 
     # ---- requests ----
@@ -72,11 +73,12 @@ class Device:
 
     @property
     def rounding(self) -> str:
-        """The device's: convergent, up or nearest."""
+        """The device's rounding: convergent, up or nearest."""
         return str(pb.Rounding.Name(self.info.rounding)).lower()
 
     def ask(self, call: str, message: Any) -> pb.Response:
-        """Any request of the protocol, by its member of Request.call; the answer. Refused where it is not OK."""
+        """Sends any request of the protocol and returns the answer. `call` is a member of Request.call, `message` its
+        message. Refused if the status is not OK."""
         return self.finish(self.send(call, message, lambda response: response))
 
     def ask_tensor(self, call: str, message: Any) -> Tensor:
@@ -85,18 +87,18 @@ class Device:
     def send(
         self, call: str, message: Any, convert: Callable[[pb.Response], T], keep: object = None
     ) -> Pending[T]:
-        """Any request, without waiting; convert(response) is its result where it is OK."""
+        """As ask, but does not wait. The Pending's result is convert(response) if the status is OK."""
         return self.send_raw(call, message, lambda response: convert(answered(response)), keep)
 
     def send_raw(
         self, call: str, message: Any, convert: Callable[[pb.Response], T], keep: object = None
     ) -> Pending[T]:
-        """The same; `convert` sees also what is not OK. `keep` lives until the answer."""
+        """As send, but `convert` gets responses of every status. `keep` is an object that lives until the answer."""
         self.memory.tidy()
         return self._wire.send(call, message, convert, keep=keep)
 
     def finish(self, pending: Pending[T]) -> T:
-        """Waits for as long as `timeout` allows, and else takes the request back."""
+        """Waits for a request for at most Device.timeout seconds, and then cancels it."""
         try:
             return pending.result(self.timeout)
         except BaseException:
@@ -127,17 +129,19 @@ class Device:
         rounding: Optional[str] = None,
         label: str = "",
     ) -> Tensor:
-        """Allocates a tensor, and writes `array` into it where that is given.
+        """Allocates a tensor, and writes `array` into it if one is given.
 
-        name      empty: anonymous, freed with the session
-        array     as Tensor.write takes it; gives the shape, and the dtype where its elements are a container's
-        shape …   as npumem.spec
-        reuse     never, if-safe, unchecked: whether it may lie over the empty blocks of others
-        dma_only  no kernel may write it
-        pinned    a compaction does not move it
-        wait      seconds to wait if there is no room; DeadlineExceeded after that
+        name      empty: the tensor has no name, and is freed with the session
+        array     as for Tensor.write. If shape is not given, the array's applies; if dtype is not given, the integer
+                  type or fp32 of the array's elements
+        shape …   as for npumem.spec
+        reuse     never, if-safe, unchecked: whether the tensor may lie in empty blocks of other tensors
+        dma_only  True: no kernel may write the tensor
+        pinned    True: a compaction does not move it
+        wait      seconds to wait if there is no room; then DeadlineExceeded
         rounding  of floats into fx8 and fx16; None: the device's
-        label     of one without a name: what refusals, events and pictures call it; up to 63 printable ASCII characters"""
+        label     for a tensor without a name: a text for refusals, events and pictures, up to 63 printable ASCII
+                  characters"""
         values = None if array is None else np.asarray(array)
         if values is None and (shape is None or dtype is None):
             raise TypeError("alloc takes an array, or shape and dtype")
@@ -150,7 +154,7 @@ class Device:
         wanted = spec(
             shape, dtype, frac_bits, layout=layout, mode=mode, w=w, stride=stride, start_npu=start_npu, address=address
         )
-        if values is not None:  # what is wrong with it is to be said before there is a tensor
+        if values is not None:  # a wrong array is refused before the allocation
             values = format_of(wanted).taken(values, rounding or self.rounding)
         message = pb.Allocation(
             name=name, spec=wanted, reuse=choice(pb.Reuse, reuse), dma_only=dma_only, pinned=pinned, label=label
@@ -165,7 +169,8 @@ class Device:
         return tensor
 
     def alloc_many(self, specs: Mapping[str, pb.Spec], *, wait: float = 0.0) -> dict[str, Tensor]:
-        """All or none of up to 256 named tensors: `dev.alloc_many({"x": npumem.spec((1, 8, 1, 1), "int8")})`."""
+        """Allocates all of up to 256 named tensors, or none:
+        `dev.alloc_many({"x": npumem.spec((1, 8, 1, 1), "int8")})`."""
         tensors = self._alloc([pb.Allocation(name=name, spec=one) for name, one in specs.items()], wait)
         return dict(zip(specs, tensors))
 
@@ -174,15 +179,16 @@ class Device:
         return [Tensor(self, message) for message in self.ask("alloc", request).allocated.tensors]
 
     def plan(self, wanted: pb.Spec) -> pb.Plan:
-        """Where a tensor would lie, without allocating it: `dev.plan(npumem.spec((1, 8, 16, 16), "fx8", 4))`."""
+        """Computes the place of a tensor without allocating it: `dev.plan(npumem.spec((1, 8, 16, 16), "fx8", 4))`."""
         return self.ask("plan", pb.PlanRequest(spec=wanted)).plan
 
     def open(self, tensor: Union[str, int]) -> Tensor:
-        """A named tensor ("NAME", or "UID:NAME" of another user's), or one by its handle."""
+        """Finds a tensor by its name ("NAME", or "UID:NAME" for a tensor of another user) or by its handle."""
         return self.ask_tensor("open", pb.OpenRequest(tensor=reference(tensor)))
 
     def tensors(self) -> list[Tensor]:
-        """All that one may know of. What comes and goes meanwhile is among them or not."""
+        """All tensors that you may know of. A tensor that is allocated or freed during the call may or may not be in
+        the list."""
         found: list[Tensor] = []
         after = 0
         while True:
@@ -193,26 +199,26 @@ class Device:
                 return found
 
     def free(self, *tensors: Operand) -> None:
-        """All or none of up to 256; views go with their base."""
+        """Frees all of up to 256 tensors, or none. Views are freed with their base."""
         self.ask("free", pb.FreeRequest(tensors=[reference(tensor) for tensor in tensors]))
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Array:
-        """A zeroed array of a tensor's container type in memory that the daemon maps, too: writing it (or a slice of
-        it) to a tensor and reading a tensor into it moves no byte through the socket. It lives as long as any array of
-        it, and takes of the session's segment_bytes."""
+        """A zeroed array of a tensor's container type in memory that the daemon maps, too. If it, or a slice of it, is
+        written to a tensor or read from one, no byte of data crosses the socket. The memory lives as long as any array
+        in it, and counts against your segment_bytes."""
         return self.memory.empty(tuple(shape), format_of(pb.Spec(dtype=choice(pb.Dtype, dtype))).container)
 
     # ---- operations ----
 
     def run(self, kernel: str, /, **given: Any) -> Done:
-        """Runs a kernel: its tensors by role and its parameters by name, as print(npumem.kernels["conv2d"]) tells;
-        `in` is written `in_`, and any number of them is a list.
+        """Runs a kernel. Arguments are tensors by role and parameters by name; print(npumem.kernels["conv2d"]) lists
+        them. `in` is written `in_`; inputs in0, in1, … are a list.
 
             dev.run("conv2d", in_=x, weights=w, bias=b, out=y, stride=(1, 1), padding=(1, 1, 1, 1), relu="gen")"""
         return self.finish(self.run_async(kernel, **given))
 
     def run_async(self, kernel: str, /, **given: Any) -> Pending[Done]:
-        """Does not wait; the Pending's result() does."""
+        """As run, but does not wait; the Pending's result() does."""
         return self.send("run", run_request(kernel, given), lambda answer: done_of(answer.done))
 
     def copy(self, destination: Operand, source: Operand) -> Done:
@@ -220,34 +226,37 @@ class Device:
         return self.finish(self.copy_async(destination, source))
 
     def copy_async(self, destination: Operand, source: Operand) -> Pending[Done]:
+        """As copy, but does not wait."""
         request = pb.CopyRequest(destination=reference(destination), source=reference(source))
         return self.send("copy", request, lambda answer: done_of(answer.done))
 
     def submit(self, *, wait: bool = True, dry_run: bool = False) -> Batch:
-        """A context manager: what its block adds goes to the daemon as one request. See npumem.Batch. A dry run checks it
-        as the run would and runs nothing: `done` has what each operation would cost, and no read has a value. What
-        depends on bytes (never written, values that a kernel refuses) only the run checks."""
+        """A context manager: the operations that its block adds go to the daemon as one request. See npumem.Batch. A
+        dry run makes the checks of the run and runs nothing: `done` has the costs of each operation, and reads have no
+        value. Checks that depend on bytes (never written, values that a kernel refuses) are made by the run only."""
         return Batch(self, wait, dry_run)
 
     def keep(self) -> Kept:
-        """A context manager: what its block adds is a list that the daemon keeps, to be run by submit(). See npumem.Kept."""
+        """A context manager: the operations that its block adds become a list that the daemon keeps, and that submit()
+        runs. See npumem.Kept."""
         return Kept(self, False)
 
     def next_list(self) -> int:
-        """An id that no kept list of this connection has had."""
+        """A new id for a kept list of this connection."""
         self._last_list += 1
         return self._last_list
 
     # ---- the device as a whole ----
 
     def stat(self, details: bool = False) -> pb.Stat:
-        """How the device's bytes are used (data + dummy + padding + empty + free = total); with `details` also what it
-        did, and for whom."""
+        """The use of the device's bytes (data + dummy + padding + empty + free = total); with `details` also counts of
+        requests and operations, by user and session."""
         return self.ask("stat", pb.StatRequest(details=details)).stat
 
     def map(self) -> list[Region]:
-        """What lies where in each NPU's local memory, by offset: tensors (without views), and what is free of them and
-        of what others have that one may not know of."""
+        """The regions of the NPUs' local memory, in the order of their offsets: a region for each tensor that you may
+        know of, without views, and a region without a tensor for each gap between these. The bytes of a gap are free,
+        or belong to tensors of other users that you may not know of."""
         regions = [
             Region(tensor.place.offset, tensor.place.bytes_per_npu, tensor)
             for tensor in self.tensors()
@@ -262,18 +271,20 @@ class Device:
         return sorted(regions + free, key=lambda region: region[:2])
 
     def dump(self, npu: int, offset: int, n_bytes: int) -> npt.NDArray[np.uint8]:
-        """Raw bytes of one NPU, up to 1 MiB; those of tensors that one may read."""
+        """Raw bytes of one NPU, up to 1 MiB. Refused (PERMISSION_DENIED) if a tensor that you may not read has bytes
+        there."""
         data = self.ask("dump", pb.DumpRequest(npu=npu, offset=offset, bytes=n_bytes)).dump.data
         return np.frombuffer(data, np.uint8)
 
     def compact(self, dry_run: bool = False) -> pb.Compacted:
-        """Moves tensors together, for root and the daemon's uid; a dry run tells what would move."""
+        """Moves tensors together, for root and the daemon's uid. A dry run moves nothing and returns the moves."""
         return self.ask("compact", pb.CompactRequest(dry_run=dry_run)).compacted
 
     def snapshot(self, directory: str) -> int:
-        """Copies the daemon's state, as it is at one moment, into a directory that is new or empty, and there only once it is
-        whole: npumemd --state-dir DIRECTORY starts from it. Everybody goes on meanwhile. The number of bytes; FileExistsError
-        where something is there. For root and the daemon's uid, of a daemon with a state directory."""
+        """Copies the daemon's state at one moment into a new or empty directory, and returns the number of bytes. The
+        directory's files appear only when the copy is complete; meanwhile all clients continue. npumemd --state-dir
+        DIRECTORY starts from the copy. FileExistsError if the directory is not empty. For root and the daemon's uid;
+        the daemon must have a state directory."""
         numbers: list[int] = []
 
         def ask(number: int, end: bool = False) -> pb.SnapshotPiece:
@@ -286,26 +297,26 @@ class Device:
         try:
             return write_snapshot(directory, begin)
         except (OSError, ValueError, KeyboardInterrupt):
-            if numbers:  # which the daemon else keeps for as long as this connection lasts
+            if numbers:  # else the daemon keeps the snapshot until this connection ends
                 with contextlib.suppress(Refused):
                     ask(numbers[0], end=True)
             raise
 
     def shutdown(self) -> None:
-        """For root and the daemon's uid: the daemon answers what it was asked, and ends."""
+        """Ends the daemon, after it has answered the requests that it has. For root and the daemon's uid."""
         self.ask("shutdown", pb.ShutdownRequest())
-        self._wire.forget()  # who ends a daemon does not look for the next one
+        self._wire.forget()  # no reconnecting to the next daemon
 
     # ---- events ----
 
     def subscribe(self, *kinds: str) -> None:
-        """From now on events of these kinds are kept for events(): allocated, freed, sealed, renamed, moved, damaged,
-        refused, low-space, client-gone, progress. None: no more of them."""
+        """Selects the kinds of events that events() returns from now on: allocated, freed, sealed, renamed, moved,
+        damaged, refused, low-space, client-gone, progress. Without a kind the subscription ends."""
         self.ask("subscribe", pb.SubscribeRequest(kinds=kinds))
 
     def events(self, timeout: Optional[float] = None) -> Iterator[pb.Event]:
-        """Events as they come, until none came for `timeout` seconds (None: for ever). The latest 4096 are kept for
-        who does not ask; Event.lost tells how many went before."""
+        """Yields events as they come, and ends after `timeout` seconds without one (None: never). The latest 4096
+        unread events are kept; Event.lost is the number of events before this one that were lost."""
         events = self._wire.events
         while True:
             try:

@@ -1,5 +1,5 @@
-"""What can go wrong with the daemon. What is wrong with a call itself (an array of another shape, a kernel that there
-is not) is a ValueError or TypeError, and nothing was sent then."""
+"""The errors of the daemon and of the connection. A wrong call (an array of another shape, an unknown kernel) is a
+ValueError or TypeError instead, and nothing is sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Status(enum.IntEnum):
-    """Why a request was refused: the numbers of gRPC's codes."""
+    """Why a request was refused. The numbers are those of gRPC's codes."""
 
     CANCELLED = 1
     INVALID = 3
@@ -32,16 +32,17 @@ class Status(enum.IntEnum):
 
 
 class DeviceWarning(UserWarning):
-    """An answer came with a warning: what was read is damaged or was never written, values were saturated."""
+    """A warning; the call returns its result. Data that were read are damaged or were never written; a kernel destroyed
+    data of another tensor; or values were saturated when they were quantized."""
 
 
 class Refused(Exception):
-    """The daemon refused a request, which has changed nothing unless the call says otherwise.
+    """The daemon refused a request. It has changed nothing unless the call says otherwise.
 
     status   a Status, or a plain int that this version does not know
-    message  why, in one line
-    fields   why, for programs: numbers and texts by name
-    done     of a submit: what the operations did that ran before the refused one
+    message  the reason, in one line
+    fields   the reason, for programs: numbers and texts by name
+    done     of a batch or kept list: a Done for each operation that ran before the refused one; else empty
     """
 
     def __init__(
@@ -62,12 +63,13 @@ class Refused(Exception):
 
 
 class DeadlineExceeded(Refused, TimeoutError):
-    """The time of a call was over. It was taken back, and whether it was done is unknown; the connection is good. (An
-    allocation that stood in line for long enough is answered so, too, and was not done.)"""
+    """A call took longer than Device.timeout. Its request was cancelled, but it may have been carried out. The
+    connection can still be used. An allocation with wait= that got no room in that time raises this, too; it was not
+    carried out. Pending.result(timeout) raises it without cancelling the request."""
 
 
 class Unavailable(Refused, ConnectionError):
-    """There is no daemon, or the connection is over and can only be closed."""
+    """No daemon was found, or the connection is over and can only be closed."""
 
 
 def refusal(response: pb.Response, done: Sequence[Done] = ()) -> Refused:

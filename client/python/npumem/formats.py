@@ -57,7 +57,7 @@ def reals(array: npt.ArrayLike) -> Array:
 def quantize_counted(
     array: npt.ArrayLike, dtype: str, frac_bits: int, rounding: str = "convergent"
 ) -> tuple[Array, int]:
-    """As quantize; also how many values did not fit and were saturated."""
+    """As quantize; returns also the number of values that were saturated."""
     if dtype not in FIXED:
         raise ValueError(f"{dtype!r} is not fixed point; fx8 and fx16 are")
     if rounding not in ROUNDINGS:
@@ -84,7 +84,7 @@ def quantize_counted(
 
 
 def quantize(array: npt.ArrayLike, dtype: str, frac_bits: int, rounding: str = "convergent") -> Array:
-    """Real numbers as containers of fx8 or fx16 (int8, int16), of the array's shape.
+    """Converts real numbers to the integers of fx8 or fx16 (int8, int16), in the array's shape.
 
     Each is real * 2**frac_bits, rounded by `rounding` ("convergent": half to even; "up": half toward +infinity;
     "nearest": half away from zero), then saturated. A NaN is a ValueError."""
@@ -92,7 +92,7 @@ def quantize(array: npt.ArrayLike, dtype: str, frac_bits: int, rounding: str = "
 
 
 def dequantize(array: npt.ArrayLike, frac_bits: int) -> npt.NDArray[np.float32]:
-    """Containers of fx8 or fx16 as float32, exact, of the array's shape."""
+    """Converts integers of fx8 or fx16 (int8, int16) to float32, exactly, in the array's shape."""
     values = np.asarray(array)
     if values.dtype.kind != "i" or values.dtype.itemsize > 2:
         raise TypeError(f"an array of {values.dtype} is not of fx8 (int8) or fx16 (int16)")

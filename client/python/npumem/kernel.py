@@ -15,10 +15,10 @@ from ._rows import KERNELS, PARAMS
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel as kernels.def has it.
+    """A kernel of npumem.kernels.
 
-    roles       its tensors: `>` marks an output, `?` one that may be left out, `*` a list (in0, in1, …)
-    parameters  besides rounding, which all take
+    roles       its tensors: `>` marks an output, `?` an optional tensor, `*` a list (in0, in1, …)
+    parameters  without rounding, which all kernels take
     types       fx8, fx16, fx16w8 (fx16 data with fx8 weights and bias), fp32, int, packed
     """
 

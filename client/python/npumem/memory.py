@@ -61,7 +61,7 @@ class Memory:
         return array
 
     def tidy(self) -> None:
-        """Gives back the segments that no array is in any more."""
+        """Removes segments without arrays from the daemon."""
         while self._unused:
             number = self._unused.pop()
             del self._segments[number]

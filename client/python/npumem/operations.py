@@ -20,11 +20,16 @@ PART_BYTES = 4 << 20  # of one frame, where an array takes several
 
 @dataclass(frozen=True)
 class Destroyed:
-    """Data of another tensor that a kernel's lockstep destroyed, where the daemon allows that."""
+    """Data of another tensor that a kernel destroyed when it wrote its output: they lay in an empty block of the output
+    (reuse="unchecked"; THE SAFETY RULE in npumem(7)).
+
+    name, handle          the other tensor
+    npu, offset, n_bytes  the first destroyed range
+    total_bytes           bytes of data of all ranges"""
 
     name: str
     handle: int
-    npu: int  # the first range
+    npu: int
     offset: int
     n_bytes: int
     total_bytes: int
@@ -32,28 +37,42 @@ class Destroyed:
 
 @dataclass(frozen=True)
 class Costs:
-    """What an operation would cost: facts of shapes and places."""
+    """The costs of an operation in a dry run, computed from shapes and places.
 
-    macs: int  # without padded taps
+    macs           as Done.macs; taps in the padding do not count
+    dma_bytes      bytes that a write, read, fill or copy moves
+    read_bytes     bytes of local memory that are read, each operand's elements once
+    written_bytes  bytes of local memory that are written
+    npus           NPUs that hold elements of the first output, or of the tensor that DMA moves
+    lanes          EU lanes that hold elements of the first output; 0 for DMA"""
+
+    macs: int
     dma_bytes: int
-    read_bytes: int  # of local memory, each operand's elements once
+    read_bytes: int
     written_bytes: int
-    npus: int  # that hold elements of the first output, or of what DMA moves
-    lanes: int  # EU lanes that do; of DMA 0
+    npus: int
+    lanes: int
 
 
 @dataclass(frozen=True)
 class Done:
-    """What an operation did. Zero in saturated and wrapped tells that the formats are right."""
+    """The result of an operation.
+
+    saturated, wrapped, divided_by_zero, macs
+               the counters of npumem-kernels(7). If saturated and wrapped are 0, no result was out of range
+    destroyed  a Destroyed for each other tensor that lost data
+    warning    the text of a DeviceWarning; or empty
+    seconds    how long it ran
+    costs      Costs in a dry run, which has no counters; else None"""
 
     saturated: int = 0
     wrapped: int = 0
     divided_by_zero: int = 0
-    macs: int = 0  # multiplications
+    macs: int = 0
     destroyed: tuple[Destroyed, ...] = ()
     warning: str = ""
-    seconds: float = 0.0  # that it ran
-    costs: Optional[Costs] = None  # of a dry run, which has nothing else
+    seconds: float = 0.0
+    costs: Optional[Costs] = None
 
 
 def warn(text: str) -> None:
@@ -76,7 +95,7 @@ def costs_of(message: pb.Costs) -> Costs:
 
 
 def done_of(message: pb.Done) -> Done:
-    """Gives a warning of what it warns of and what it destroyed."""
+    """Raises a DeviceWarning for the answer's warning, and one for each tensor that lost data."""
     if message.warning:
         warn(message.warning)
     for one in message.destroyed:
@@ -127,17 +146,17 @@ def spec(
     start_npu: Optional[int] = None,
     address: Optional[int] = None,
 ) -> pb.Spec:
-    """What a tensor is to be.
+    """The type, shape and place of a tensor, for Device.alloc_many and Device.plan.
 
-    shape      (N, C, H, W); of layout "matrix" (rows, cols)
+    shape      (N, C, H, W); with the layout matrix (rows, cols)
     dtype      int8 uint8 int16 uint16 int32 uint32 fp32 fx8 fx16
-    frac_bits  of fx8 and fx16, and required there: real = integer / 2**frac_bits
+    frac_bits  required for fx8 and fx16, refused for other types: real = integer / 2**frac_bits
     layout     aligned compact matrix strided
     mode       plain 4n 2n 2ic
-    w          matrix: columns per channel; 0: the width with the least storage
-    stride     strided: (N, C, H, W) in words; 0 where one makes no sense
-    start_npu  the NPU of channel 0
-    address    bytes, of the first element"""
+    w          for the layout matrix: columns per channel; 0: the width with the least storage
+    stride     for the layout strided: (N, C, H, W) in words; 0 for a dimension of one step
+    start_npu  the NPU of channel 0; None: that of the address, else 0
+    address    of the first element, in bytes; None: the daemon selects one"""
     made = pb.Spec(
         dtype=dtype_number(dtype),  # type: ignore[arg-type]
         layout=choice(pb.Layout, layout),
@@ -160,7 +179,7 @@ def spec(
 
 @dataclass(frozen=True)
 class Format:
-    """What an array must be to go into a tensor."""
+    """The shape and type that an array must have for a tensor."""
 
     shape: tuple[int, ...]  # (N, C, H, W), or (rows, cols)
     dtype: str

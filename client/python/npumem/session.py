@@ -30,8 +30,8 @@ class State(enum.Enum):
 
 
 @dataclass
-class Kept:
-    """A request that is not answered."""
+class Unanswered:
+    """A request without an answer, which is sent again to the next daemon."""
 
     request: pb.Request
     n_bytes: int
@@ -49,7 +49,7 @@ class Session:
         self.token = b""
         self.limit = math.inf
         self.own: set[int] = set()  # requests of the connection's own
-        self.kept: dict[int, Kept] = {}
+        self.kept: dict[int, Unanswered] = {}
         self.bytes_kept = 0
         self.segments: dict[int, int] = {}  # that the daemon maps: their fds
         self.lists: dict[int, pb.KeepRequest] = {}  # that the daemon keeps
@@ -105,7 +105,7 @@ class Session:
     # ---- what was asked ----
 
     def keep(self, request: pb.Request, n_bytes: int, fds: Sequence[int]) -> None:
-        self.kept[request.id] = Kept(request, n_bytes, [os.dup(fd) for fd in fds])
+        self.kept[request.id] = Unanswered(request, n_bytes, [os.dup(fd) for fd in fds])
         self.bytes_kept += n_bytes
         if not self.away:
             request.again = True  # the next time

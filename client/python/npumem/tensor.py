@@ -33,40 +33,42 @@ Slices = Union[slice, tuple[slice, ...]]
 
 
 class Tensor:
-    """A tensor on the device: what Device.alloc, Device.open and views return. Anonymous ones are freed with the
-    connection, named ones when somebody frees them. As a context manager it is freed at the end of the block."""
+    """A tensor on the device, from Device.alloc, Device.open or a view. A tensor without a name is freed at the end of
+    the session, one with a name only by free(). Used as a context manager, it is freed at the end of the block."""
 
     def __init__(self, device: Device, message: pb.Tensor) -> None:
         self._device = device
-        self.message = message  # what the daemon last told of it
+        self.message = message  # as in the daemon's latest answer
         self.format = format_of(message.place)
 
     @property
     def handle(self) -> int:
+        """Its number on the wire."""
         return int(self.message.handle)
 
     @property
     def name(self) -> str:
-        """Empty: anonymous."""
+        """Its name; empty: it has none."""
         return str(self.message.name)
 
     @property
     def label(self) -> str:
-        """What it is called where it has no name; empty: nothing."""
+        """The label of a tensor without a name; or empty."""
         return str(self.message.label)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(N, C, H, W); of a matrix (rows, cols)."""
+        """(N, C, H, W); for a matrix (rows, cols)."""
         return self.format.shape
 
     @property
     def dtype(self) -> str:
+        """The element type: "fx8", …"""
         return self.format.dtype
 
     @property
     def frac_bits(self) -> Optional[int]:
-        """Of fx8 and fx16."""
+        """For fx8 and fx16 the frac_bits; else None."""
         return self.format.frac_bits
 
     @property
@@ -91,13 +93,13 @@ class Tensor:
     # ---- data ----
 
     def write(self, array: npt.ArrayLike, *, rounding: Optional[str] = None) -> Done:
-        """Writes an array of the tensor's shape (or of fewer dimensions: (C,) is [1,C,1,1], (K, M) [K,M,1,1], (C, H,
-        W) [1,C,H,W]). Into fx8 and fx16 floats are quantized, by `rounding` or else the device's; integers are the
-        container's, and must fit it. An array of Device.empty is not copied."""
+        """Writes an array of the tensor's shape, or of fewer dimensions: (C,) is [1,C,1,1], (K, M) is [K,M,1,1], (C, H,
+        W) is [1,C,H,W]. For fx8 and fx16, floats are quantized, with `rounding` or else the device's rounding. Integers
+        are the container's, and must be in its range. An array of Device.empty is not copied."""
         return self._device.finish(self.write_async(array, rounding=rounding))
 
     def write_async(self, array: npt.ArrayLike, *, rounding: Optional[str] = None) -> Pending[Done]:
-        """Does not wait. An array of Device.empty must stay as it is until the answer."""
+        """As write, but does not wait. An array of Device.empty must not change until the answer."""
         values = self.format.taken(array, rounding or self._device.rounding)
         shared = shared_request(pb.WriteRequest, self.ref, values, self._device.memory)
         if shared is not None:
@@ -109,13 +111,14 @@ class Tensor:
         return Several(sent, lambda done: done[-1])
 
     def read(self, out: Optional[Array] = None, *, real: bool = False) -> Array:
-        """The tensor as an array of its shape: the container's integers (fp32: floats), or with `real` the numbers
-        that they stand for, as float32. `out`: the array to read into, of the tensor's shape and container type; one
-        of Device.empty is read into without a copy. DeviceWarning where data are damaged or were never written."""
+        """Returns the elements as an array of the tensor's shape: the container's integers (fp32: floats), or with
+        `real` the numbers that they stand for, as float32. `out` is an array to read into, of the tensor's shape and
+        container type; into an array of Device.empty, data are read without a copy. DeviceWarning if data are damaged
+        or were never written, and the daemon does not refuse the read."""
         return self._device.finish(self.read_async(out, real=real))
 
     def read_async(self, out: Optional[Array] = None, *, real: bool = False) -> Pending[Array]:
-        """Does not wait. What is in `out` before the answer is undefined."""
+        """As read, but does not wait. The content of `out` before the answer is undefined."""
         if out is not None:
             self.check_out(out)
         shared = shared_request(pb.ReadRequest, self.ref, out, self._device.memory)
@@ -157,10 +160,11 @@ class Tensor:
         return convert
 
     def fill(self, value: Union[int, float], *, rounding: Optional[str] = None) -> Done:
-        """Sets every element: to the container's integer; a float is quantized for fx8 and fx16."""
+        """Sets every element. An integer is the container's; a float is quantized for fx8 and fx16."""
         return self._device.finish(self.fill_async(value, rounding=rounding))
 
     def fill_async(self, value: Union[int, float], *, rounding: Optional[str] = None) -> Pending[Done]:
+        """As fill, but does not wait."""
         request = fill_request(self.ref, value, self.format, rounding or self._device.rounding)
         return self._device.send("fill", request, lambda answer: done_of(answer.done))
 
@@ -175,8 +179,9 @@ class Tensor:
         return self.view(key)
 
     def view(self, key: Slices, name: str = "") -> Tensor:
-        """A view of a slice over N, C, H, W, `x.view(numpy.s_[:, 8:16], "tail")`; steps are 1, what is left out is
-        whole. Freed with its base."""
+        """A view of a slice over N, C, H, W: x.view(numpy.s_[:, 8:16], "tail"). x[:, 8:16] is the same view without a
+        name. Steps are 1; a dimension that is not given is whole. A view shares the tensor's memory, and is freed with
+        its base, or before by free()."""
         slices = key if isinstance(key, tuple) else (key,)
         if len(slices) > 4 or len(self.shape) != 4 or not all(isinstance(one, slice) for one in slices):
             raise TypeError("a view takes up to four slices, of N, C, H and W")
@@ -191,43 +196,44 @@ class Tensor:
         return self._device.ask_tensor("view", request)
 
     def reshape(self, shape: tuple[int, int, int, int], name: str = "") -> Tensor:
-        """A view of all its bytes in another shape (N, C, H, W); C stays."""
+        """A view of all bytes of the tensor in another shape (N, C, H, W) with the same C."""
         request = pb.ViewRequest(name=name, tensor=self.ref, shape=dims(shape, "a shape"))
         return self._device.ask_tensor("view", request)
 
     def with_frac_bits(self, frac_bits: int, name: str = "") -> Tensor:
-        """A view of all its elements with other frac_bits: each stands for another number, a power of two times this."""
+        """A view of all elements with other frac_bits: an element that is x here is x * 2**(self.frac_bits - frac_bits)
+        in the view."""
         return self._device.ask_tensor("view", pb.ViewRequest(name=name, tensor=self.ref, frac_bits=frac_bits))
 
     # ---- the tensor as a whole ----
 
     def show(self) -> pb.Tensor:
-        """Everything about it, as it is now: state, unwritten_bytes, sealed, grants, …"""
+        """Asks the daemon for all about the tensor: state, unwritten_bytes, sealed, grants, …"""
         self.message = self._device.ask("open", pb.OpenRequest(tensor=self.ref)).tensor
         return self.message
 
     @property
     def state(self) -> str:
-        """Now: ok, unwritten, partly written, damaged or lost."""
+        """Asks the daemon for the state: ok, unwritten, partly written, damaged or lost."""
         return str(self.show().state)
 
     def seal(self) -> None:
-        """Makes it read-only for good."""
+        """Makes the tensor read-only until it is freed."""
         self.message = self._device.ask("seal", pb.SealRequest(tensor=self.ref)).tensor
 
     def rename(self, name: str) -> None:
-        """Gives a named tensor another name, which no other of its owner has."""
+        """Gives a named tensor another name. Refused (ALREADY_EXISTS) if its owner has a tensor of that name."""
         self.message = self._device.ask("rename", pb.RenameRequest(tensor=self.ref, name=name)).tensor
 
     def grant(self, user: Union[int, str], access: str) -> None:
-        """Lets another user (a uid, or a name of this machine) "read" or "write" a named tensor, or takes that back
-        with "none"."""
+        """Sets the access of another user (a uid, or a user name of this machine) to a named tensor: "read", "write" or
+        "none"."""
         uid = pwd.getpwnam(user).pw_uid if isinstance(user, str) else user
         request = pb.GrantRequest(tensor=self.ref, uid=uid, access=choice(pb.Access, access, "ACCESS_"))
         self.message = self._device.ask("grant", request).tensor
 
     def free(self) -> None:
-        """Frees it and its views."""
+        """Frees the tensor and its views."""
         self._device.free(self)
 
 

@@ -61,7 +61,8 @@ def is_of_the_end(response: pb.Response) -> bool:
 
 
 class Pending(Generic[T]):
-    """A request under way. What was sent before takes effect on a tensor before; the answer may come in any order."""
+    """A request that was sent. Requests take effect on a tensor in the order sent; answers may come in another
+    order."""
 
     def __init__(self, wire: Wire, number: int, convert: Callable[[pb.Response], T], keep: object = None) -> None:
         self._wire = wire
@@ -72,14 +73,14 @@ class Pending(Generic[T]):
         self._taken: list[T] = []
 
     def done(self) -> bool:
-        """Whether it is answered; looks, and does not wait."""
+        """Whether the answer has come. Does not wait."""
         if self._response is None:
             self._wire.look()
         return self._response is not None
 
     def result(self, timeout: Optional[float] = None) -> T:
-        """Waits for the answer, for `timeout` seconds at most (None: as long as it takes); DeadlineExceeded then, and
-        it is still under way. Refused where the daemon refused it."""
+        """Waits for the answer, for at most `timeout` seconds (None: without a limit), and returns the result of the
+        call. DeadlineExceeded after that time; the request goes on. Refused if the daemon refused it."""
         if self._taken:
             return self._taken[0]
         if self._response is None:
@@ -89,8 +90,8 @@ class Pending(Generic[T]):
         return self._taken[0]
 
     def cancel(self) -> None:
-        """Takes it back where it is not done; result() then raises Refused with Status.CANCELLED. What can no longer
-        be stopped is answered as ever. Does not wait."""
+        """Cancels the request, and does not wait. result() then raises Refused with Status.CANCELLED. A request that
+        can no longer be stopped gets its usual answer."""
         if self._response is None:
             self._wire.send("cancel", pb.CancelRequest(request_id=self._number), lambda response: None, waits=False)
 

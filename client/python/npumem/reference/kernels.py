@@ -27,7 +27,7 @@ VALUES = {row[0]: (row[2], row[3], tuple(row[4].split())) for row in PARAM_ROWS}
 
 @dataclass
 class Result:
-    """The outputs of a run by role, and its counters."""
+    """The outputs of a run, by role, and its counters: outputs, out, saturated, wrapped, divided_by_zero, macs."""
 
     outputs: dict[str, Tensor]
     counts: Counts = field(default_factory=Counts)
@@ -88,9 +88,9 @@ def operand(value: Any, output: bool) -> Union[Tensor, Format]:
 
 
 def run(kernel: str, /, **given: Any) -> Result:
-    """Runs a kernel as npumem.Device.run does: its tensors by role, its parameters by name, `in` as `in_`, a numbered
-    family as a list. An output is a Format: element type and frac_bits; its shape follows from the inputs. Refused
-    where the device refuses the call. `rounding` is convergent if it is not given, the default of a device.
+    """Computes a kernel with the arguments of npumem.Device.run: tensors by role, parameters by name, `in` as `in_`,
+    inputs in0, in1, … as a list. An output is a Format: element type and frac_bits; its shape follows from the inputs.
+    Refused if the device refuses the call. If `rounding` is not given, it is convergent, the default of a device.
 
         run("relu", in_=fx8([-1, 2], 4), out=Format("fx8", 4), relu="gen").out.values"""
     if kernel not in KERNELS:
@@ -129,6 +129,6 @@ def called(kernel: str, roles: Mapping[str, str], arguments: dict[str, Any]) -> 
 
 
 def described(kernel: str) -> str:
-    """A kernel's words: its formula, tensors, parameters, refusals, counts, source and an example."""
+    """The text about a kernel: its formula, tensors, parameters, refusals, counters, source and an example."""
     text: Optional[str] = KERNELS[kernel].__doc__
     return text or ""

@@ -43,12 +43,17 @@ class Memory:
 
 @dataclass
 class Network:
-    """The results of a network's run."""
+    """The results of a network's run.
 
-    tensors: dict[str, Tensor] = field(default_factory=dict)  # as they are at the end, freed ones as they were last
-    results: list[tuple[str, Result]] = field(default_factory=list)  # of each run, in order, by its name
-    differences: list[str] = field(default_factory=list)  # from the arrays that the file expects
-    reads: dict[str, Array] = field(default_factory=dict)  # by file name; nothing is written to disk
+    tensors      by name, with their last elements, also those that were freed
+    results      a name and a Result for each run, in order
+    differences  texts: the differences from the arrays that the file expects
+    reads        by file name, the arrays that the file would write"""
+
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    results: list[tuple[str, Result]] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+    reads: dict[str, Array] = field(default_factory=dict)
 
 
 class Runner:
@@ -177,9 +182,9 @@ class Runner:
 
 
 def network(path: Union[str, os.PathLike[str]], rounding: Optional[str] = None) -> Network:
-    """Runs a network file. `rounding`: of runs that have none, instead of the file's. Operations that open tensors of a
-    daemon are refused; views, parallel groups and .npy files are as npumemctl submit has them. Elements that nothing
-    wrote are 0. Nothing is written to disk."""
+    """Runs a network file. `rounding` replaces the file's rounding for runs that have none. Operations that open tensors
+    of a daemon are refused. Views, parallel groups and .npy files work as in npumemctl submit. Elements that were never
+    written are 0. Nothing is written to disk."""
     runner = Runner(path)
     runner.rounding = rounding or runner.rounding
     return runner.all()

@@ -29,7 +29,7 @@ class Q(NamedTuple):
 
 
 def parse(text: str) -> Q:
-    """ "Q4.3", "Q4.-4"."""
+    """The format of a text like "Q4.3" or "Q4.-4"."""
     match = re.fullmatch(r"Q(-?\d{1,9})\.(-?\d{1,9})", text)
     need(match is not None, f"{text!r} is no format like Q4.3")
     assert match is not None
@@ -49,40 +49,49 @@ def of(dtype: str, frac_bits: int) -> Q:
 
 
 def add(x: Q, y: Q) -> Q:
-    """x + y, and x - y: both are shifted left to the larger n; one integer bit more."""
+    """The format of x + y and x - y: Q(max(m1, m2) + 1).max(n1, n2). The operand with the smaller n is shifted left."""
     return Q(max(x.m, y.m) + 1, max(x.n, y.n))
 
 
 def mul(x: Q, y: Q) -> Q:
-    """x * y. The least number times the least number is one past it: Q(m+1).n holds every product."""
+    """The format of x * y: Q(m1+m2).(n1+n2). Only the product of the two least numbers is out of its range, one step
+    above the largest. Q(m1+m2+1).(n1+n2) holds every product."""
     return Q(x.m + y.m, x.n + y.n)
 
 
 def div(x: Q, y: Q) -> Q:
-    """x / y by division of the integers, of a divisor that uses its upper bits. Q(m1+n2+1).(n1-n2) holds every
-    quotient. Where m + n is 0 or less, all precision is lost: shift the dividend left first."""
+    """The format of x / y by division of the integers: Q(m1-m2).(n1-n2), for divisors near the ends of their range.
+    Q(m1+n2+1).(n1-n2) holds every quotient. If m + n of the result is 0 or less, no precision is left; then shift the
+    dividend left first."""
     return Q(x.m - y.m, x.n - y.n)
 
 
 def extra_bits(n: int) -> int:
-    """ceil(log2 n): the integer bits that a sum of n values needs beyond those of one."""
+    """ceil(log2 n): the integer bits that a sum of n values needs in addition to those of one value."""
     return max(n - 1, 0).bit_length()
 
 
 def total(x: Q, n: int) -> Q:
-    """The sum of n values of one format."""
+    """The format of the sum of n values of the format x."""
     need(n >= 1, "a sum of no values")
     return Q(x.m + extra_bits(n), x.n)
 
 
 class Bound(NamedTuple):
-    """The range of one accumulator, and the extremes of its total."""
+    """The range of one accumulator, and the extremes of its total.
+
+    accumulator_bits  32 or 40
+    low, high         the range
+    safe              the largest number of products (or values) whose total with the bias is in range for all operands;
+                      -1: the bias alone can be out of range
+    least, most       the exact extremes of the total
+    can_overflow      whether they are out of range"""
 
     accumulator_bits: int
     low: int
     high: int
-    safe: int  # the largest number of products (or values) that no operands overflow; -1: the bias alone can
-    least: int  # the exact extremes of the total
+    safe: int
+    least: int
     most: int
     can_overflow: bool
 
@@ -91,7 +100,8 @@ def bound(
     data: str, weights: Optional[str], n: int, data_frac_bits: int = 0, weights_frac_bits: int = 0,
     bias_frac_bits: Optional[int] = None,
 ) -> Bound:  # fmt: skip
-    """n products of data and weights (types; weights None: n values of data), and a bias of the weights' type.
+    """The Bound of n products of data and weights and a bias of the weights' type. data and weights are types; without
+    weights (None) n values of data are added. Without bias_frac_bits there is no bias.
 
         least, most = n * (extremes of one product) + (extremes of the bias) * 2^(f_data + f_weights - f_bias)
 

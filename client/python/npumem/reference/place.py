@@ -45,7 +45,8 @@ def ceil_div(a: int, b: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """shape and stride are those of the words' dimensions n, c, h, w; a matrix is [rows, ceil(cols / w), 1, w]."""
+    """A tensor's place. shape is [N,C,H,W], of a matrix [rows, ceil(cols / w), 1, w]; stride is in words. npu and byte
+    are arrays of that shape: the NPU of each element, and its byte from the start of the tensor."""
 
     shape: Dims
     stride: Dims
@@ -63,8 +64,8 @@ class Place:
 
     @property
     def kinds(self) -> Array:
-        """[NPU, byte]: 0 data (elements), 1 dummy (the rest of the last words along N), 3 empty (blocks that hold no
-        feature), 2 padding (all other bytes); KINDS has their names."""
+        """An array [NPU, byte] of indices into KINDS: 0 data (elements), 1 dummy (the rest of the last words along N), 2
+        padding (all other bytes), 3 empty (blocks without a feature)."""
         kinds = np.full((self.n_npus, self.bytes_per_npu), 2, np.int8)
         words_n, rows = ceil_div(self.shape.n, self.lanes), self.channels_per_npu
         channels = {(q // self.n_npus, q % self.n_npus) for q in range(self.start_npu, self.start_npu + self.shape.c)}
@@ -99,7 +100,7 @@ class Place:
 
     @property
     def blocks(self) -> dict[str, int]:
-        """Bytes over all NPUs by kind."""
+        """The number of bytes of each kind, over all NPUs."""
         counts = np.bincount(self.kinds.reshape(-1), minlength=4)
         return {kind: int(counts[i]) for i, kind in enumerate(KINDS)}
 
@@ -123,20 +124,22 @@ def place(
     mode: str = "plain", w: int = 0, stride: Optional[tuple[int, int, int, int]] = None, start_npu: int = 0,
     n_npus: int = 64, npu_bytes: int = 524288, eu_bytes: int = 128,
 ) -> Place:  # fmt: skip
-    """A tensor's place, as npumem.spec asks for it, on n_npus NPUs of npu_bytes.
+    """The place of a tensor on n_npus NPUs of npu_bytes. The arguments are those of npumem.spec. R is the number of block
+    rows, ceil((start_npu + C) / n_npus). A word is one element, or L elements that follow each other along N: L = 4 in
+    mode 4n, 2 in the modes 2n and 2ic, else 1.
 
         aligned  stride_w = 1, stride_h = W, stride_c = H * W words rounded up to a multiple of eu_bytes (128),
-                 stride_n = stride_c * R; offset a multiple of eu_bytes, or of the word where that is larger
+                 stride_n = stride_c * R; offset a multiple of eu_bytes, or of a larger word
         compact  stride_w = 1, stride_h = W, stride_c = H * W, stride_n = stride_c * R; offset a multiple of 4 bytes, or
-                 of the word where that is larger
+                 of a larger word
         matrix   rows x cols is the tensor [rows, ceil(cols / w), 1, w] in the aligned layout; column j is element
                  j mod w of channel floor(j / w)
-        strided  strides of the caller's, in words; offset a multiple of the word; where an extent is 1, a stride of 0
+        strided  the strides of the caller, in words; offset a multiple of the word; if an extent is 1, a stride of 0
                  counts as 1
 
-    bytes_per_npu are the bytes that each NPU reserves, a multiple of 4: those of ceil(N / L) * stride_n words; of the
-    strided layout, of the words up to the last one. Refused: strides that put two elements on one byte; more bytes than
-    an NPU has; a mode for elements of other bytes than the type's (2ic: fp32 alone)."""
+    bytes_per_npu is the number of bytes that each NPU reserves, a multiple of 4: ceil(N / L) * stride_n words; in the
+    strided layout the words up to the last one. Refused: strides that put two elements on one byte; more bytes than an
+    NPU has; a mode that does not take the type (4n: 8 bits, 2n: 16 bits, 2ic: fp32)."""
     need(layout in LAYOUTS, f"there is no layout {layout!r}")
     need(mode in MODES, f"there is no storage mode {mode!r}")
     Format(dtype, frac_bits)

@@ -17,7 +17,7 @@ PRODUCTS_MAX = 2**32
 
 
 class Refused(ValueError):
-    """The device refuses such a call, and nothing is written."""
+    """The device would refuse the call. Nothing is written."""
 
 
 def need(holds: bool, text: str) -> None:
@@ -62,7 +62,7 @@ class Format:
 
 @dataclass(frozen=True, eq=False)
 class Tensor(Format):
-    """A format and its elements, [N,C,H,W]: int64, of fp32 float32."""
+    """A format with elements: values is an array [N,C,H,W] of int64, for fp32 of float32."""
 
     values: Array = field(default_factory=lambda: np.zeros((1, 1, 1, 1), np.int64))
 
@@ -85,8 +85,8 @@ def made(values: Array, like: Format) -> Tensor:
 def tensor(
     array: npt.ArrayLike, dtype: Optional[str] = None, frac_bits: Optional[int] = None, rounding: str = "convergent"
 ) -> Tensor:
-    """An array as a tensor. Integers are the container's and must fit it. Floats become fx8 or fx16 as
-    round(x * 2^frac_bits), saturated, and stay unchanged for fp32. Without dtype, an array of int8 is int8, …"""
+    """Makes a tensor of an array. Integers are the container's, and must be in its range. Floats become fx8 or fx16 as
+    round(x * 2^frac_bits), saturated; for fp32 they stay. Without dtype, an array of int8 becomes int8, and so on."""
     values = np.asarray(array)
     if dtype is None:
         dtype = "fp32" if values.dtype.kind == "f" else str(values.dtype)
@@ -129,7 +129,7 @@ def quantized(values: Array, frac_bits: int, rounding: str) -> Array:
 
 
 def real(values: Array, frac_bits: int, rounding: str) -> Array:
-    """integer / 2^frac_bits as float32: an integer of more than 24 bits is rounded to 24."""
+    """integer / 2^frac_bits as float32. An integer of more than 24 bits is rounded to 24 by `rounding`."""
     most = int(abs(values).max()).bit_length()
     if most > 24:
         excess = np.array([max(0, abs(int(x)).bit_length() - 24) for x in values.reshape(-1)]).reshape(values.shape)
