@@ -19,10 +19,10 @@
 extern "C" {
 #endif
 
-struct npumem_request; /* sent and not answered */
+struct npumem_request; /* a request without an answer */
 
-/* One answer. It belongs to the library and is valid until the callback returns. A result that npumem_keep is
- * called with stays valid. */
+/* One answer. It and its result belong to the library and are valid until the callback returns. npumem_keep keeps
+ * the result for longer. */
 struct npumem_answer {
 	int status; /* 0, or a status that `error` explains */
 	const struct npumem_error *error;
@@ -51,7 +51,7 @@ typedef void npumem_callback(void *context, const struct npumem_answer *answer);
 
 /* Wait until this fd is readable (or writable, if npumem_wants_write), for at most npumem_timeout milliseconds
  * (-1: forever), then call npumem_process. It reads and writes without blocking, and calls the callbacks of
- * requests that are answered or timed out. Requests that were sent are written at the latest there. 0;
+ * requests that are answered or timed out. Requests that are still queued are written then. 0;
  * NPUMEM_UNAVAILABLE; NPUMEM_CANCELLED: a callback has closed the connection. The fd is the same for the whole
  * life of the connection, also after a restart of the daemon. It may be an epoll fd in place of the socket, so
  * use it only to wait. While no daemon is there, it becomes readable when the next attempt to reconnect is due. */
@@ -70,12 +70,12 @@ int npumem_flush(struct npumem *npumem, struct npumem_error *error);
 void npumem_cancel(struct npumem_request *request);
 /* The callback is not called, and the data are not used after this returns. The request is not cancelled. */
 void npumem_let_go(struct npumem_request *request);
-/* Its number in npumem_event.request. If it was sent in several parts, the number of the latest one. */
+/* The request's number, as in npumem_event.request. If it was sent in several parts, that of the latest part. */
 uint64_t npumem_request_id(const struct npumem_request *request);
 
 /* ---- the calls ---- */
 
-/* What all of them end with. */
+/* The last parameters of all calls below. */
 #define NPUMEM_ASYNC                                                                                              \
 	npumem_callback *callback, void *context, struct npumem_request **request, struct npumem_error *error
 
@@ -128,7 +128,8 @@ int npumem_dry_run_async(struct npumem *npumem, const struct npumem_operation *o
 			 NPUMEM_ASYNC);
 int npumem_keep_list_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 			   NPUMEM_ASYNC);
-/* The same for the operations that the list was kept with. `kept` is needed only until this returns. */
+/* Reads deliver into the `data` of the operations that the list was made of. `kept` is needed only until this
+ * returns. */
 int npumem_run_list_async(struct npumem *npumem, const struct npumem_kept *kept,
 			  const struct npumem_change *changes, unsigned n, NPUMEM_ASYNC);
 int npumem_drop_list_async(struct npumem *npumem, const struct npumem_kept *kept, NPUMEM_ASYNC);

@@ -6,29 +6,32 @@
  * Every call returns 0, or a status > 0 that `error` explains (`error` may be NULL). After any status but
  * NPUMEM_UNAVAILABLE the connection can be used as before, and nothing has changed on the device unless the call
  * says otherwise. In particular:
- *   NPUMEM_UNAVAILABLE        The connection is over and can only be closed. (Exception: npumem_call asked for a
- *                             session that another connection has.)
+ *   NPUMEM_UNAVAILABLE        The connection is over and can only be closed. (One exception: see npumem_call.)
  *   NPUMEM_DEADLINE_EXCEEDED  The call took longer than its timeout. It was cancelled, and may have taken effect.
  *                             An allocation that waited for room until its deadline gets it, too, without effect.
- *   NPUMEM_CANCELLED          A callback has closed the connection during the call.
+ *   NPUMEM_CANCELLED          A callback has closed the connection during the call; or npumem_interrupt was
+ *                             called.
  *
  * If the daemon keeps sessions (npumemd --state-dir), its restart is a pause. The connection reconnects to the
  * next daemon at its address and continues the session with its unnamed tensors, segments and subscription. It
  * sends unanswered requests again. Allocations, views, seals, grants, renames, frees, and data operations that
  * change their own input take effect once; other data operations may run twice, in the order sent. Further
  * statuses:
- *   NPUMEM_ABORTED            The request ran, or a part of it ("done" of its operations), and cannot be repeated.
- *   NPUMEM_DATA_LOST          The request was overwriting its own input ("tensor") when the daemon ended.
+ *   NPUMEM_ABORTED            The request ran, in whole or in part (field "done": operations). Its answer is lost,
+ *                             and a second run would give another result. Or the daemon died twice while the
+ *                             request ran (field "deaths"). Its effect stays.
+ *   NPUMEM_DATA_LOST          The request was overwriting its own input (field "tensor") when the daemon ended.
  *   NPUMEM_UNAVAILABLE        No daemon came in time, or the daemon does not have the session. A session expires
  *                             if no call and no npumem_process ran for the time that the daemon keeps it.
  * Events of the pause are lost.
  *
  * Results belong to the library and may get more members in later versions: use them in place, do not copy them.
- * A result is valid until npumem_release or the end of the connection. If a call fails, its results are NULL.
- * The pointer for a result may be NULL.
+ * A result of a call is valid until npumem_release or the end of the connection; a result in a callback, until the
+ * callback returns (npumem_keep). If a call fails, its results are NULL. The pointer for a result may be NULL.
  *
- * A struct that the caller fills has its size as first member; initialize it with its INIT macro. The other
- * structs (npumem_error, dims, spec, place, plan, operand, param, format, …) do not change in later versions. */
+ * npumem_options, npumem_allocation, npumem_operation and npumem_change begin with a member `size`: set it to the
+ * sizeof the struct, or use the INIT macro. So later versions can add members. All other structs that the caller
+ * fills (npumem_spec, dims, operand, param, terms, …) and npumem_error do not change in later versions. */
 #ifndef NPUMEM_CLIENT_H
 #define NPUMEM_CLIENT_H
 
@@ -49,17 +52,17 @@ struct npumem; /* a connection */
 #define NPUMEM_FOREVER UINT32_MAX
 #define NPUMEM_NO_RESUME UINT64_MAX
 
-/* 0: the default. */
+/* A member that is 0 has its default. */
 struct npumem_options {
 	size_t size;
-	uint32_t connect_ms; /* for npumem_open, a private daemon's start included; 30000; or NPUMEM_FOREVER */
+	uint32_t connect_ms; /* of npumem_open, with a private daemon's start; 0: 30000; or NPUMEM_FOREVER */
 	uint32_t call_ms;    /* as npumem_set_timeout; 0: no limit */
-	/* How long a waiting call polls before it sleeps, in microseconds up to 1000; 0: $NPUMEM_SPIN_US, else
-	 * 300; NPUMEM_NO_SPIN: never. With one core a call does not poll; if answers take longer, polling
-	 * pauses. */
+	/* How long a waiting call polls before it sleeps, in microseconds, at most 1000. 0: $NPUMEM_SPIN_US, or
+	 * 300 if that is not set. Never: NPUMEM_NO_SPIN, or 0 here and NPUMEM_SPIN_US=0. With one core a call
+	 * never polls; while polling does not pay, it pauses. */
 	uint32_t spin_us;
-	/* For how many milliseconds a lost connection tries to reconnect and to continue its session; 0: as long
-	 * as the next daemon keeps sessions (npumemd --resume-seconds); NPUMEM_NO_RESUME: never. Only for an
+	/* For how many milliseconds a lost connection tries to reconnect and to continue its session. 0: as long
+	 * as the next daemon keeps sessions (npumemd --resume-seconds). NPUMEM_NO_RESUME: never. It holds for an
 	 * address, not for a private daemon or an fd. */
 	uint64_t resume_ms;
 };
@@ -83,22 +86,23 @@ struct npumem_options {
  * "ssh:" runs $NPUMEM_SSH, else ssh, with `npumemctl dial` on the host, which connects to SOCKET or to that
  * host's default socket. On the host the client has the uid of the account that it logs in to. ssh ends with the
  * connection and ignores ^C. All calls are the same, but segments are local to this process: DMA with a segment
- * is sent in chunks, as npumem_write does. It needs a tensor that this connection has a result of. In a list the
- * data are part of the message. A write reads its elements when it is called, unless they are continuous. If the
- * daemon keeps sessions and the connection is lost, the session continues over another ssh.
+ * is sent in chunks, as npumem_write does. Its tensor must be one that a call of this connection has returned. In
+ * a list, the segment's data are copied into the message. A write with strides copies its elements at the call;
+ * without strides they are sent from the segment, and must not change until the answer. If the daemon keeps
+ * sessions and the connection is lost, the session continues over another ssh.
  *
  * A daemon at a path is accepted if its uid is root's, the caller's or $NPUMEM_SERVER_UID, or if only root, the
- * caller and the daemon's uid can change the folders of the path. Any other is NPUMEM_PERMISSION_DENIED, with
- * the field "uid".
+ * caller and the daemon's uid can replace an entry on the path. Any other is NPUMEM_PERMISSION_DENIED, with the
+ * field "uid".
  *
  * `options` NULL: the defaults. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID, NPUMEM_PERMISSION_DENIED,
- * NPUMEM_DEADLINE_EXCEEDED (connect_ms). */
+ * NPUMEM_DEADLINE_EXCEEDED (connect_ms); then *out is NULL, which npumem_close takes. */
 int npumem_open(const char *address, const struct npumem_options *options, struct npumem **out,
 		struct npumem_error *error);
 
 /* Connects a socket to the daemon at `address`, a path or NULL as in npumem_open, and sends nothing. *fd is the
- * socket, the caller's. Of `options` only connect_ms is used. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID (ssh:,
- * spawn:), NPUMEM_PERMISSION_DENIED, NPUMEM_DEADLINE_EXCEEDED. */
+ * socket; the caller closes it. Of `options` only connect_ms is used. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID
+ * (ssh:, spawn:), NPUMEM_PERMISSION_DENIED, NPUMEM_DEADLINE_EXCEEDED. */
 int npumem_dial(const char *address, const struct npumem_options *options, int *fd, struct npumem_error *error);
 
 /* As npumem_open over a connected socket. The library owns `fd` from then on, also on an error. 0 or
@@ -114,8 +118,8 @@ int npumem_spawn(const char *path, const char *words, const struct npumem_option
 		 struct npumem_error *error);
 void npumem_spawn_end(const char *path, int pid);
 
-/* The program that npumem_open starts as a private daemon, for callers that start one by themselves: a file, or
- * a name in $PATH. Returns its argv[0], which is valid as long as `program`. */
+/* The program that npumem_open starts as a private daemon: a file, or a name in $PATH. It is for callers that
+ * start a daemon by themselves. Returns the program's argv[0], which is valid as long as `program`. */
 struct npumem_program {
 	char path[4096];
 };
@@ -126,25 +130,27 @@ const char *npumem_program(struct npumem_program *program);
  * callback has returned, and the call that ran the callback returns NPUMEM_CANCELLED. NULL is allowed. */
 void npumem_close(struct npumem *npumem);
 
-/* The timeout of later calls, waiting or not, in milliseconds; 0: none. */
+/* The timeout of all later calls, also asynchronous ones, in milliseconds; 0: none. */
 void npumem_set_timeout(struct npumem *npumem, uint32_t call_ms);
 
-/* Takes back what calls wait for, now and until `on` is false again: they return NPUMEM_CANCELLED, unless what
- * they had asked for is done all the same. May be called by a signal handler on the thread that calls; the call
- * sees it when its wait is interrupted (no SA_RESTART is needed). */
+/* `on` true: a call that is waiting cancels all requests of the connection and returns NPUMEM_CANCELLED, or its
+ * usual answer if its request could not be stopped; later calls that wait return NPUMEM_CANCELLED at once. `on`
+ * false: calls wait again. May be called by a signal handler on the thread that waits; the signal ends the wait,
+ * with SA_RESTART and without it. */
 void npumem_interrupt(struct npumem *npumem, bool on);
 
-/* Another reference to a result, for one that would be gone (npumem_answer): released as often as it was got. */
+/* Keeps a result of a callback (npumem_answer) after the callback has returned. Each npumem_keep needs one
+ * npumem_release. */
 void npumem_keep(const void *result);
-/* Gives a result back. NULL is allowed. */
+/* Releases a result of a call, or one that was kept. NULL is allowed. */
 void npumem_release(const void *result);
 
 /* ---- the device ---- */
 
-/* What this uid may have, and has. */
+/* A limit of the caller's uid. */
 struct npumem_limit {
-	char key[24]; /* as npumemd --limit has it */
-	uint64_t most, now;
+	char key[24];	    /* as in npumemd --limit */
+	uint64_t most, now; /* the limit, and what the uid uses of it */
 };
 
 enum { NPUMEM_LIMITS_MAX = 16 };
@@ -158,31 +164,32 @@ struct npumem_info {
 	int64_t frame_bytes_max;
 	uint32_t uid, pid;
 	uint64_t session;
-	char isa[32]; /* the widest instructions that kernels use; empty where the daemon does not say */
+	char isa[32]; /* the widest instruction set of the kernels; empty: not known */
 	uint64_t uptime_ns;
-	char socket[112]; /* where the daemon listens; empty of a private one */
+	char socket[112]; /* on which the daemon listens; empty for a private daemon */
 	unsigned n_limits;
 	struct npumem_limit limits[NPUMEM_LIMITS_MAX];
-	bool remote; /* it is on another host (ssh:): system memory is staged and sent */
+	bool remote; /* the daemon is on another host (ssh:): system memory is copied and sent */
 };
 
 struct npumem_stat {
 	int64_t total, data, dummy, padding, empty, free; /* bytes; they add up to total */
-	int64_t lent;
+	int64_t lent;	      /* bytes that are in an empty block of one tensor and data of another */
 	int64_t largest_free; /* per NPU */
 	int64_t tensors, views;
 	int64_t sessions; /* that the caller may see */
 	int64_t packs;	  /* bytes of host memory for packed weights of the tensors of these uids */
 };
 
-/* What a session or a uid asked for and holds. All but in_flight, device_bytes and tensors only rise. */
+/* The requests and holdings of a session, of a uid, or of all. All members but in_flight, device_bytes, tensors,
+ * packs and a uid's sessions only rise. */
 struct npumem_usage {
 	uint32_t uid, pid;
 	uint64_t session; /* 0: of a uid, or of all */
 	uint64_t requests, errors, bytes_in, bytes_out, in_flight;
 	int64_t device_bytes, tensors;
-	uint64_t sessions; /* of a uid, now; of all, ever */
-	int64_t packs;	   /* of a uid, or of all: host memory for packed weights of its tensors */
+	uint64_t sessions; /* of a uid: now; of all: since the start */
+	int64_t packs;	   /* of a uid, or of all: bytes of host memory for packed weights of its tensors */
 };
 
 enum { NPUMEM_STATUSES = 16, NPUMEM_BUCKETS = 26 };
@@ -194,32 +201,32 @@ struct npumem_call_stat {
 	uint64_t statuses[NPUMEM_STATUSES], buckets[NPUMEM_BUCKETS], total_ns;
 };
 
-/* What operations did since the daemon started: those of the uids that the caller may see. */
+/* Sums over all operations since the daemon's start, of the uids that the caller may see. */
 struct npumem_activity {
 	uint64_t dma_bytes, kernels, macs, saturated, wrapped, destroyed_bytes;
 };
 
-/* The turns of the daemon's loop: all that it does between two waits for input. What comes meanwhile waits. Zeros
- * for a caller that is neither root nor the daemon's uid. */
+/* The turns of the daemon's loop. A turn is all work between two waits for input; other input waits for its end.
+ * All 0 for a caller that is neither root nor the daemon's uid. */
 struct npumem_loop_stat {
 	uint64_t turns, buckets[NPUMEM_BUCKETS], total_ns;
-	uint64_t longest_ns, longest_cpu_ns; /* of one turn since the last reset; of processor time */
-	uint64_t longest_wait_ns;	     /* that the loop slept within one turn; at least so long */
+	uint64_t longest_ns, longest_cpu_ns; /* the longest turn since the last reset: elapsed, processor time */
+	uint64_t longest_wait_ns;	     /* the longest sleep within a turn, at least */
 };
 
-/* A request that is under way, and has begun. */
+/* A request that has begun and has no answer yet. */
 struct npumem_running {
 	uint64_t session, request;
 	uint32_t uid, pid;
 	char call[24];
-	char what[448];	      /* of an operation, for people: "conv2d in=x weights=w out=y" */
-	uint64_t since_ns;    /* when it came, by now_ns */
-	uint64_t done, total; /* how far it is; total 0: not known */
-	bool waits;	      /* for room */
+	char what[448];	      /* its operation, for people: "conv2d in=x weights=w out=y" */
+	uint64_t since_ns;    /* when it was received, by the clock of now_ns */
+	uint64_t done, total; /* its progress; total 0: not known */
+	bool waits;	      /* it waits for room */
 };
 
-/* Root and the daemon's uid see all of it. Any other caller sees how full the device is (stat), and otherwise only
- * what belongs to its own uid: rows, sums, calls, activity, data on each NPU. */
+/* Root and the daemon's uid see all members. Any other caller sees the use of the device (stat), and in all other
+ * members only its own uid. */
 struct npumem_details {
 	const struct npumem_stat *stat;
 	const struct npumem_activity *activity;
@@ -244,21 +251,22 @@ struct npumem_compacted {
 	int64_t largest_free_before, largest_free_after; /* per NPU */
 	unsigned n_moves;
 	const struct npumem_move *const *moves;
-	bool cut; /* more moved, or would move, than `moves` has room for */
+	bool cut; /* there are more moves than `moves` has room for */
 };
 
 int npumem_info(struct npumem *npumem, const struct npumem_info **info, struct npumem_error *error);
 int npumem_stat(struct npumem *npumem, const struct npumem_stat **stat, struct npumem_error *error);
-/* All of it. `reset`: the loop's longest turns so far are forgotten, for root and the daemon's uid, else
+/* `reset` sets the loop's longest times to 0; it is for root and the daemon's uid, else
  * NPUMEM_PERMISSION_DENIED. */
 int npumem_stat_details(struct npumem *npumem, bool reset, const struct npumem_details **details,
 			struct npumem_error *error);
-/* Up to 1 MiB of one NPU's raw bytes. */
+/* Up to 1 MiB of one NPU's raw bytes. NPUMEM_PERMISSION_DENIED: bytes there are of a tensor that the caller may
+ * not read. */
 int npumem_dump(struct npumem *npumem, int64_t npu, int64_t offset, int64_t bytes, void *to,
 		struct npumem_error *error);
 int npumem_compact(struct npumem *npumem, bool dry_run, const struct npumem_compacted **compacted,
 		   struct npumem_error *error);
-/* Layout questions without allocating, on the daemon's geometry. */
+/* As npumem_plan, on the daemon's geometry. */
 int npumem_plan_remote(struct npumem *npumem, const struct npumem_spec *spec, const struct npumem_plan **plan,
 		       struct npumem_error *error);
 /* For root and the daemon's uid: the daemon answers the requests that it has, then ends, and this connection
@@ -270,7 +278,7 @@ struct npumem_piece {
 	uint64_t snapshot;
 	const char *file; /* a name in that directory; each file comes at least once */
 	uint64_t file_bytes, offset;
-	const void *data; /* bytes of no piece are zero */
+	const void *data; /* the file's bytes at `offset`; bytes that no piece has are zero */
 	size_t bytes;
 	bool last;
 };
@@ -279,7 +287,7 @@ struct npumem_piece {
  * is being taken; NPUMEM_NOT_FOUND: the snapshot has ended. */
 int npumem_snapshot(struct npumem *npumem, uint64_t snapshot, const struct npumem_piece **piece,
 		    struct npumem_error *error);
-/* Numeric questions answered by the daemon instead of npumem_numeric. */
+/* As npumem_numeric; the daemon answers. */
 int npumem_numeric_remote(struct npumem *npumem, const struct npumem_numeric *question,
 			  const struct npumem_numeric_answer **answer, struct npumem_error *error);
 
@@ -320,15 +328,16 @@ struct npumem_tensor {
 	char name[NPUMEM_NAME_BYTES_MAX + 1]; /* empty: anonymous */
 	uint32_t uid;
 	struct npumem_place place;
+	/* lends: its empty blocks hold data of another tensor; borrows: its data lie in another's empty blocks. */
 	bool sealed, dma_only, pinned, lends, borrows;
 	uint64_t base; /* handle of a view's base, else 0 */
 	char base_name[NPUMEM_NAME_BYTES_MAX + 16];
-	char state[16]; /* ok, unwritten, partly written, damaged, lost */
+	char state[16]; /* ok, unwritten, partly written, damaged, lost; empty: the caller may not read it */
 	int64_t unwritten_bytes, damaged_bytes;
 	int reuse;
 	unsigned n_grants; /* 0 unless the caller is its owner */
 	struct npumem_grant grants[NPUMEM_GRANTS_MAX];
-	char label[NPUMEM_NAME_BYTES_MAX + 1]; /* of an anonymous one; or empty */
+	char label[NPUMEM_NAME_BYTES_MAX + 1]; /* of an anonymous tensor; or empty */
 };
 
 struct npumem_tensors {
@@ -349,7 +358,8 @@ int npumem_view(struct npumem *npumem, uint64_t base, const char *name, const st
 		const struct npumem_dims *to, const struct npumem_tensor **view, struct npumem_error *error);
 int npumem_reshape(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *shape,
 		   const struct npumem_tensor **view, struct npumem_error *error);
-/* The same elements with other frac_bits (0 to 127): a number x is x * 2^(base's frac_bits - these). */
+/* A view of the same elements with other frac_bits (0 to 127). An element that is the real number x in base is
+ * x * 2^(base's frac_bits - frac_bits) in the view. */
 int npumem_view_format(struct npumem *npumem, uint64_t base, const char *name, int64_t frac_bits,
 		       const struct npumem_tensor **view, struct npumem_error *error);
 /* Frees all n tensors or none, n <= 256. Views are freed with their base. */
@@ -372,6 +382,7 @@ int npumem_list(struct npumem *npumem, const struct npumem_tensors **tensors, st
 
 /* ---- operations ---- */
 
+/* Data of another tensor that a kernel destroyed: they lay in an empty block of its output (NPUMEM_UNCHECKED). */
 struct npumem_destroyed {
 	uint64_t handle;
 	char name[NPUMEM_FIELD_TEXT_BYTES];
@@ -385,7 +396,7 @@ struct npumem_done {
 	unsigned n_destroyed;
 	const struct npumem_destroyed *const *destroyed;
 	const char *warning;		  /* "": none */
-	uint64_t start_ns, end_ns;	  /* when it ran, by the daemon's monotonic clock */
+	uint64_t start_ns, end_ns;	  /* of its run, by the daemon's monotonic clock */
 	unsigned operation;		  /* its index in a list */
 	const struct npumem_costs *costs; /* of a dry run, which has no counts; else NULL */
 };
@@ -404,8 +415,11 @@ int npumem_write_part(struct npumem *npumem, uint64_t handle, int64_t first, con
 		      struct npumem_error *error);
 int npumem_read_part(struct npumem *npumem, uint64_t handle, int64_t first, int64_t count, void *data,
 		     size_t bytes, const struct npumem_done **done, struct npumem_error *error);
+/* Sets each element: to the container's integer, or for fp32 to an integer that fp32 holds exactly. */
 int npumem_fill(struct npumem *npumem, uint64_t handle, int64_t value, struct npumem_error *error);
+/* Sets each element of an fp32 tensor. */
 int npumem_fill_float(struct npumem *npumem, uint64_t handle, double value, struct npumem_error *error);
+/* Copies a tensor into another of its type, frac_bits and shape; layout, mode and start NPU may differ. */
 int npumem_copy(struct npumem *npumem, uint64_t destination, uint64_t source, const struct npumem_done **done,
 		struct npumem_error *error);
 
@@ -423,7 +437,7 @@ enum npumem_operation_kind { NPUMEM_OP_WRITE = 1, NPUMEM_OP_READ, NPUMEM_OP_FILL
 struct npumem_operation {
 	size_t size; /* sizeof(struct npumem_operation) */
 	enum npumem_operation_kind kind;
-	unsigned group;	 /* > 0, same as its neighbours': runs in parallel with them */
+	unsigned group;	 /* neighbours with the same number > 0 run in parallel */
 	uint64_t handle; /* written, read, filled; the destination of a copy */
 	uint64_t source; /* of a copy */
 	void *data;	 /* write, read: the whole tensor, dense; or instead of it: */
@@ -439,7 +453,7 @@ struct npumem_operation {
 	unsigned n_params;
 	bool is_real; /* fill: with `real`, for fp32 */
 	double real;
-	const char *label; /* names it in refusals, events and npumem_stat, as npumem_allocation.label; or NULL */
+	const char *label; /* as npumem_allocation.label, for refusals, events and statistics; or NULL */
 };
 
 struct npumem_submitted {
@@ -463,7 +477,7 @@ int npumem_dry_run(struct npumem *npumem, const struct npumem_operation *operati
 struct npumem_kept {
 	uint64_t id;
 	unsigned n;	/* operations */
-	uint64_t bytes; /* that are charged for it */
+	uint64_t bytes; /* its charge */
 };
 /* Replaces a tensor, or an offset in a segment, in one operation of a kept list. The elements of an array have
  * the same `size`. */
@@ -471,8 +485,8 @@ struct npumem_change {
 	size_t size; /* sizeof(struct npumem_change) */
 	unsigned operation;
 	const char *role; /* of a run: the operand's; of a copy: "source", "destination"; else NULL */
-	uint64_t handle;  /* 0: the list's */
-	const struct npumem_segment *segment; /* of a write or read that has one; NULL: the list's */
+	uint64_t handle;  /* the other tensor; 0: no change */
+	const struct npumem_segment *segment; /* for a write or read that has a segment; NULL: no change */
 	uint64_t segment_offset;
 };
 /* Keeps a list as npumem_submit takes it, at most 64 in a connection. At each run, reads without a segment
@@ -488,25 +502,26 @@ int npumem_drop_list(struct npumem *npumem, const struct npumem_kept *kept, stru
 
 /* ---- system memory ---- */
 
-/* Memory that the daemon maps, too: DMA moves between it and local memory, and no payload byte crosses the socket.
- * It is unmapped when it is released, or the connection closed. */
+/* Memory that the daemon maps, too: DMA copies between it and local memory, and no payload byte crosses the
+ * socket. It is unmapped by npumem_release, npumem_segment_close or npumem_close. */
 struct npumem_segment {
 	uint64_t id;
 	void *base; /* mapped in this process, readable and writable */
 	size_t bytes;
 };
 
-/* Allocates (a sealed memfd), maps and shares `bytes` of zeroed memory: all its pages, at once, to this process.
- * Its whole size counts against the user's segment_bytes. Where the daemon keeps sessions its fd stays open until
- * it is closed, to be shared again. */
+/* Creates a sealed memfd of `bytes` zero bytes, maps it here and shares it with the daemon. All its pages are
+ * allocated at once, by this process. Its whole size counts against the user's segment_bytes. If the daemon keeps
+ * sessions, this process keeps the memfd's descriptor open until npumem_segment_close, to share it with the next
+ * daemon. */
 int npumem_segment_create(struct npumem *npumem, size_t bytes, const struct npumem_segment **segment,
 			  struct npumem_error *error);
-/* Takes it back from the daemon, after all that was asked of it before, and releases it, also on an error. */
+/* Ends the sharing with the daemon, after all earlier requests, and releases the segment, also on an error. */
 int npumem_segment_close(struct npumem *npumem, const struct npumem_segment *segment, struct npumem_error *error);
 
-/* Elements [first, first + count) (count 0: all from `first`) between a tensor and a segment, where element
- * `first` is at byte `offset`. `stride`: of the segment, in elements, for whole tensors only; NULL: continuous,
- * row-major. */
+/* Copies elements [first, first + count) between a tensor and a segment; count 0: all from `first`. Element
+ * `first` is at byte `offset` of the segment. `stride` is the segment's, in elements, for whole tensors only;
+ * NULL: continuous, row-major. */
 int npumem_write_segment(struct npumem *npumem, uint64_t handle, const struct npumem_segment *segment,
 			 uint64_t offset, const struct npumem_dims *stride, int64_t first, int64_t count,
 			 struct npumem_error *error);
@@ -516,20 +531,21 @@ int npumem_read_segment(struct npumem *npumem, uint64_t handle, const struct npu
 
 /* ---- anything else ---- */
 
-/* The i-th request of npumem.proto: "info", "stat", …; NULL behind the last. */
+/* The name of the i-th request of npumem.proto: "info", "stat", …; NULL after the last. */
 const char *npumem_method_name(unsigned index);
-/* Sends that request with the message that `json` is: by protobuf's JSON mapping, with the names of the .proto;
- * enumerations are names or numbers, bytes base64, numbers of 64 bits also strings. *answer is the Response in the
- * same form, without id, status, message and fields: {"tensor": {…}}; also of a submit that was refused on the
- * way, where that has one. INVALID also where `json` is no such message: the field "field" is the member's path,
- * "byte" how far it was read. */
+/* Sends the request `method` with the message `json`, in protobuf's JSON mapping with the names of the .proto:
+ * enumerations are names or numbers, bytes are base64, numbers of 64 bits may be strings. *answer is the Response
+ * in the same form, without id, status, message and fields: {"tensor": {…}}. A submit that was refused after some
+ * operations has an answer, too. INVALID: also if `json` is not such a message; the field "field" is the path of
+ * the wrong member, "byte" its place in `json`. UNAVAILABLE as the answer to "resume": another connection still
+ * has that session; this connection can be used. */
 int npumem_call(struct npumem *npumem, const char *method, const char *json, const char **answer,
 		struct npumem_error *error);
 
 /* ---- events ---- */
 
-/* An event of a tensor that this uid may use, of its clients, or of its requests. For an unnamed tensor of another
- * connection of this uid it has only kind, uid and bytes. */
+/* An event of a tensor that this uid may use, or of a client or request of this uid. For an unnamed tensor of
+ * another connection of this uid it has only kind, uid and bytes. */
 struct npumem_event {
 	char kind[24]; /* allocated, freed, sealed, renamed, moved, damaged, refused, low-space, client-gone,
 			  progress */
@@ -538,7 +554,7 @@ struct npumem_event {
 	uint32_t uid; /* the tensor's owner, or the client of the request */
 	uint32_t pid; /* the process that caused it */
 	uint64_t session;
-	uint64_t bytes;		       /* per NPU: of the tensor; damaged: in all; low-space: still free */
+	uint64_t bytes;		       /* of the tensor, per NPU; damaged: in all; low-space: free, per NPU */
 	uint64_t time_ns;	       /* by the daemon's monotonic clock */
 	uint64_t lost;		       /* the number of events before this one that were not read in time */
 	uint64_t request, done, total; /* progress of a request of `session` (npumem_info has the caller's), in
@@ -546,7 +562,7 @@ struct npumem_event {
 	int status;		       /* refused */
 	char message[256];
 };
-/* As npumem_callback: may send, cancel and close, not wait. The event is gone when it returns. */
+/* As npumem_callback: it may send, cancel and close, not wait. The event is valid until it returns. */
 typedef void npumem_event_callback(void *context, const struct npumem_event *event);
 
 /* Subscribes to events of n kinds (0: none), in place of the former kinds. npumem_process and calls that wait

@@ -1,4 +1,4 @@
-/* What kernels and parameters exist: the rows of kernels.def and params.def, as tables. */
+/* The kernels and parameters: the rows of kernels.def and params.def, as tables. */
 #ifndef NPUMEM_KERNELS_H
 #define NPUMEM_KERNELS_H
 
@@ -37,7 +37,7 @@ struct npumem_param_row {
 	int number;
 	unsigned least, most;
 	const char *choices;
-	const char *fallback; /* what holds where it is not given; empty: it must be given */
+	const char *fallback; /* the default; empty: it must be given */
 };
 
 /* Rows in the order of kernels.def and params.def. */
@@ -46,20 +46,21 @@ extern const unsigned npumem_n_kernel_rows;
 extern const struct npumem_param_row npumem_param_rows[];
 extern const unsigned npumem_n_param_rows;
 
-/* NULL where there is none. */
+/* NULL: there is none. */
 const struct npumem_kernel_row *npumem_kernel_by_name(const char *name);
 const struct npumem_kernel_row *npumem_kernel_by_number(int number);
 const struct npumem_param_row *npumem_param_by_name(const char *name);
 const struct npumem_param_row *npumem_param_by_number(int number);
 
-/* One parameter as it travels. */
+/* A parameter of a call. An enumeration's value is its place in `choices`, from 1. */
 struct npumem_param {
 	int number;
 	unsigned n_values;
 	int64_t values[NPUMEM_PARAM_VALUES_MAX];
 };
 
-/* Parses "stride", "1,2" or "relu", "gen" by the rows. 0 or INVALID, naming the parameter and what it takes. */
+/* Parses a name and a text, as "stride" and "1,2", or "relu" and "gen". 0, or INVALID; the message has the
+ * parameter and its values. It does not clear `error`. */
 int npumem_param_parse(const char *name, const char *text, struct npumem_param *param, struct npumem_error *error);
 
 #ifdef __cplusplus

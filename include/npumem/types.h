@@ -1,6 +1,5 @@
-/* The vocabulary that users, client and daemon share: statuses, element types, layouts, and the error object.
- * Every enum value is the number the wire carries (proto/ asserts it). 0 is never a valid value, so that a
- * zeroed struct asks for the default. */
+/* Statuses, element types, layouts and the error object, for clients and the daemon. Enum values are the numbers
+ * on the wire. 0 is no value of an enum but npumem_status: in a struct it means the default. */
 #ifndef NPUMEM_TYPES_H
 #define NPUMEM_TYPES_H
 
@@ -42,14 +41,14 @@ enum npumem_rounding {
 	NPUMEM_NEAREST = 3,    /* half away from zero */
 };
 
-/* How far an allocation may enter other tensors' empty blocks. */
+/* Whether an allocation may lie in empty blocks of other tensors. */
 enum npumem_reuse {
 	NPUMEM_NEVER = 1,
-	NPUMEM_IF_SAFE = 2,
-	NPUMEM_UNCHECKED = 3,
+	NPUMEM_IF_SAFE = 2,   /* if no kernel can destroy data of either tensor */
+	NPUMEM_UNCHECKED = 3, /* if the daemon allows it; kernels may destroy the data */
 };
 
-/* What becomes of an operation that would use bytes never written. */
+/* The answer to an operation that uses bytes that were never written. */
 enum npumem_uninitialized {
 	NPUMEM_REFUSE = 1,
 	NPUMEM_WARN = 2,
@@ -65,7 +64,7 @@ enum {
 	NPUMEM_FIELD_TEXT_BYTES = 104,
 };
 
-/* One fact of a refusal, for programs: a number, or a text where `is_text`. */
+/* One fact of a refusal, for programs: `text` if `is_text`, else `number`. */
 struct npumem_field {
 	char key[NPUMEM_FIELD_KEY_BYTES];
 	bool is_text;
@@ -73,31 +72,34 @@ struct npumem_field {
 	char text[NPUMEM_FIELD_TEXT_BYTES];
 };
 
-/* Why something was refused: one line for people, fields for programs. Owns nothing; may be copied.
- * Set by the first refusal only: the functions below leave an error that is already set as it is. */
+/* The reason of a refusal: a line for people, fields for programs. It owns nothing and may be copied.
+ *
+ * Functions that open or use a connection (client.h, async.h) clear it first, so it needs no initial value. The
+ * functions of layout.h, numeric.h, kernels.h and npumem_replay_* do not: clear it before with npumem_error_clear,
+ * or the first refusal stays in it. */
 struct npumem_error {
-	int status; /* enum npumem_status; 0 while nothing is wrong */
+	int status; /* enum npumem_status; 0: no refusal */
 	char message[NPUMEM_MESSAGE_BYTES];
 	unsigned n_fields;
 	struct npumem_field fields[NPUMEM_FIELDS_MAX];
 };
 
-/* Clears `error`, which need not have been set before. */
+/* Clears `error`, whatever it holds. */
 void npumem_error_clear(struct npumem_error *error);
 
-/* Sets status and message (printf style; cut at NPUMEM_MESSAGE_BYTES). Returns `status`, so that a check
- * can end in `return npumem_error_set(...)`. `error` may be NULL. */
+/* Sets status and message (as printf; cut at NPUMEM_MESSAGE_BYTES), unless `error` has a status or is NULL.
+ * Returns `status`, so that a check can end in `return npumem_error_set(...)`. */
 int npumem_error_set(struct npumem_error *error, int status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Adds a field; beyond NPUMEM_FIELDS_MAX it is dropped. `error` may be NULL. */
+/* Adds a field, unless `error` has a field `key` or NPUMEM_FIELDS_MAX fields, or is NULL. */
 void npumem_error_number(struct npumem_error *error, const char *key, int64_t number);
 void npumem_error_text(struct npumem_error *error, const char *key, const char *text);
 
-/* The number of field `key`, or `fallback`. */
+/* The number of the field `key`; `fallback` if there is none. */
 int64_t npumem_error_find(const struct npumem_error *error, const char *key, int64_t fallback);
 
-/* Names as the command line and JSON have them; NULL or 0 for a value that does not exist. */
+/* Between enum values and their names on the command line and in JSON. NULL or 0: there is no such value. */
 const char *npumem_status_name(int status);
 const char *npumem_dtype_name(int dtype);
 const char *npumem_layout_name(int layout);
@@ -112,28 +114,28 @@ int npumem_rounding_parse(const char *name);
 int npumem_reuse_parse(const char *name);
 int npumem_uninitialized_parse(const char *name);
 
-/* "65536", "64K" or "64KiB"; likewise M, MiB, G and GiB, of 1024. False where `text` is no such number of 63 bits.
- */
+/* Parses "65536", "64K" or "64KiB", also with M, MiB, G and GiB; K is 1024. False: `text` is no such number, or it
+ * has more than 63 bits. */
 bool npumem_bytes_parse(const char *text, int64_t *bytes);
-/* The other way round, exactly: "300 MiB", "1536". Returns `text`. */
+/* Writes a number of bytes exactly: "300 MiB", "1536". Returns `text`. */
 enum { NPUMEM_BYTES_TEXT_BYTES = 32 };
 const char *npumem_bytes_text(uint64_t bytes, char text[NPUMEM_BYTES_TEXT_BYTES]);
 
-/* Bytes of one element; 0 for a value that does not exist. */
+/* Bytes of one element; 0: there is no such type. */
 unsigned npumem_dtype_bytes(int dtype);
-/* True for fx8 and fx16, the types that carry frac_bits. */
+/* True for fx8 and fx16, which have frac_bits. */
 bool npumem_dtype_is_fixed(int dtype);
-/* The container's range; false for fp32 and unknown types, which have none. */
+/* The range of a type's container; false for fp32 and for types that do not exist. */
 bool npumem_dtype_range(int dtype, int64_t *low, int64_t *high);
 
-/* What an operation would cost: facts of shapes and places. */
+/* The costs of an operation, computed from shapes and places. */
 struct npumem_costs {
-	int64_t macs;	    /* as a run counts them: without padded taps */
-	int64_t dma_bytes;  /* that a write, read, fill or copy moves */
-	int64_t read_bytes; /* of local memory, each operand's elements once */
-	int64_t written_bytes;
-	int64_t npus;  /* that hold elements of the first output, or of what DMA moves */
-	int64_t lanes; /* EU lanes that do; of DMA 0 */
+	int64_t macs;	       /* as a run counts them: without taps in the padding */
+	int64_t dma_bytes;     /* bytes that a write, read, fill or copy moves */
+	int64_t read_bytes;    /* of local memory; each operand's elements count once */
+	int64_t written_bytes; /* of local memory */
+	int64_t npus;	       /* NPUs that hold elements of the first output, or of the tensor that DMA moves */
+	int64_t lanes;	       /* EU lanes that hold elements of the first output; 0 for DMA */
 };
 
 #ifdef __cplusplus
