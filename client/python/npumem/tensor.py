@@ -34,7 +34,8 @@ Slices = Union[slice, tuple[slice, ...]]
 
 class Tensor:
     """A tensor on the device, from Device.alloc, Device.open or a view. A tensor without a name is freed at the end of
-    the session, one with a name only by free(). Used as a context manager, it is freed at the end of the block."""
+    the session; one with a name stays until it is freed. Used as a context manager, it is freed at the end of the
+    block."""
 
     def __init__(self, device: Device, message: pb.Tensor) -> None:
         self._device = device

@@ -329,10 +329,10 @@ def lstm_cell(
         weights, mode with rules=mli2_0; weights_in, weights_out, direction, results with rules=mli1_1
         a bias with more frac_bits than in and the weights of in together
     Counts
-        saturated  elements of c, and elements of h, that saturation changed, of every step, also of those that out
-                   does not have; gates and products inside a step do not count
-        wrapped    accumulators that are out of range: with rules=mli2_0 that of in and that of the state each; with
-                   rules=mli1_1 at most one for each gate and element: it counts once if it is out of range before
+        saturated  elements of c and elements of h that saturation changed, in all steps, also in steps that out does
+                   not have; gates and products inside a step do not count
+        wrapped    accumulators that are out of range. rules=mli2_0: each gate and element has one for in and one for
+                   the state. rules=mli1_1: each gate and element has one, and counts once if it is out of range before
                    bring(), at the end, or at both
         macs       T * 4 * M * (K + M)
     Source
@@ -409,9 +409,9 @@ def gru_cell(
         shapes that are not these; fx8 data
         a bias with more frac_bits than in and weights_in together
     Counts
-        saturated  elements of the state in whose step the saturation of new or of h changed a value, once each, of
-                   every step; kept, gates and r * h do not count
-        wrapped    accumulators that are out of range, that of in and that of the state each
+        saturated  elements of the state, in all steps, for which saturation changed new or h; an element counts once
+                   in a step, and kept, gates and r * h do not count
+        wrapped    accumulators that are out of range; each gate and element has one for in and one for the state
         macs       T * 3 * M * (K + M)
     Source
         embARC MLI, release 2.0.
@@ -479,10 +479,11 @@ def basic_rnn_cell(
         a bias with more frac_bits than in and weights together
         out with other frac_bits than the table's, where act is tanh or sigm
     Counts
-        saturated  elements of the state that saturation changed, of every step: of s with act=none, of the
-                   table's result with the others
-        wrapped    at most one for each element: its accumulator is out of range before bring(), at the end, or at both
-        macs       T * G * M * (K + M), G = 1 but for mode=one_to_one
+        saturated  elements of the state that saturation changed, in all steps: with act=none those of s, with tanh
+                   and sigm those of the table's result
+        wrapped    accumulators that are out of range; each element has one in a step, and counts once if it is out of
+                   range before bring(), at the end, or at both
+        macs       T * G * M * (K + M); G = 1 without mode=one_to_one
     Source
         embARC MLI, release 1.1.
     Example

@@ -132,8 +132,8 @@ def eltwise_mul(in1: Tensor, in2: Tensor, *, out: Format, rounding: str, counts:
 def eltwise_div(in1: Tensor, in2: Tensor, *, out: Format, rounding: str, counts: Counts) -> Tensor:
     """Quotient of two tensors, element by element.
 
-        out = saturate(round(in1 * 2^(f_out - f_1 + f_2) / in2))      where in2 is not 0
-        out = 0 where in1 is 0 too; else the container's largest number for in1 > 0, its least for in1 < 0
+        in2 != 0: out = saturate(round(in1 * 2^(f_out - f_1 + f_2) / in2))
+        in2 = 0:  out = 0 if in1 = 0; the container's largest number if in1 > 0, its least number if in1 < 0
 
     Tensors
         in1  [N,C,H,W], fx8 or fx16
@@ -145,7 +145,7 @@ def eltwise_div(in1: Tensor, in2: Tensor, *, out: Format, rounding: str, counts:
         other types or shapes
     Counts
         saturated        outputs that saturation changed; a division by 0 does not count here
-        divided_by_zero  outputs whose in2 is 0, those of in1 = 0 too
+        divided_by_zero  outputs with in2 = 0, also those with in1 = 0
     Source
         Arithmetic chapter: "Division". npumem's own; embARC MLI has no such kernel.
     Example

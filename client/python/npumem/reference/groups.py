@@ -40,7 +40,7 @@ def softmax(
         out   = saturate(round(e * rec / 2^(b - 1)))      for fx16
         out   = saturate(round(e * rec / 2^(b + 7)))      for fx8
 
-    max(x) is that of the halved x. f may be -1. A group is the elements along axis, at one index of each other
+    If x is halved, max(x) is the maximum of the halved x. f may be -1. A group is the elements along axis, at one index of each other
     dimension; without an axis, the whole tensor.
 
     Tensors
@@ -309,7 +309,7 @@ def concat(in_: list[Tensor], *, out: Format, axis: str = "none", rounding: str,
     Refused
         other types or shapes; no axis
     Counts
-        saturated  outputs that saturation changed, none of inputs in out's format
+        saturated  outputs that saturation changed; an input in out's format has none
     Source
         embARC MLI, release 1.1, which has one format; release 2.0 has no such kernel.
     Example
