@@ -44,7 +44,6 @@ class Tensor:
 
     @property
     def handle(self) -> int:
-        """Its number on the wire."""
         return int(self.message.handle)
 
     @property
@@ -64,7 +63,6 @@ class Tensor:
 
     @property
     def dtype(self) -> str:
-        """The element type: "fx8", …"""
         return self.format.dtype
 
     @property
