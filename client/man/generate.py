@@ -190,7 +190,7 @@ def functions(arguments, header):
         if title:
             section = title[1]
             parts.append(f"*{escape(section)}*\n")
-        elif block and not block.startswith("#") and "extern \"C\"" not in block and block.strip() not in ("}", "{"):
+        elif block and not re.match("#(?!define)|[{}]$", block) and "extern \"C\"" not in block:
             parts.append(literal(enumerators(arguments, block).replace("\t", "        ")))
     return "\n".join(parts)
 
