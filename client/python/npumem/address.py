@@ -91,7 +91,7 @@ def dial(address: str, timeout: Optional[float], connect_timeout: Optional[float
 def greet(
     sock: socket.socket, timeout: Optional[float], connect_timeout: Optional[float], session: Session
 ) -> Device:
-    """The first question and its answer."""
+    """Makes a Device of a connected socket, which asks for the daemon's info first."""
     wire = Wire(sock, session)
     try:
         device = Device(wire, connect_timeout, not session.transport.is_remote)
@@ -105,7 +105,7 @@ def greet(
 
 
 def daemon_program() -> str:
-    """$NPUMEMD, else where it is installed beside this package, else in $PATH, else where the build installs it."""
+    """$NPUMEMD, else the npumemd installed with this package, else in $PATH, else in the build's install folder."""
     given = os.environ.get("NPUMEMD")
     if given:
         return given
@@ -130,7 +130,7 @@ def spawn(
             process = subprocess.Popen(
                 [program, "--fd", str(theirs.fileno()), *options],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, pass_fds=[theirs.fileno()],
-                process_group=0,  # an interrupt is for the caller
+                process_group=0,  # ^C is for the caller only
             )  # fmt: skip
         except OSError as problem:
             ours.close()

@@ -69,7 +69,7 @@ class Batch:
         self._label = ""
         self._n_groups = 0
         self._pending: Optional[Pending[pb.Response]] = None
-        self.done: tuple[Done, ...] = ()  # of the operations, once they ran
+        self.done: tuple[Done, ...] = ()  # the results of the operations, after the run
 
     def __enter__(self) -> Batch:
         return self
@@ -163,7 +163,7 @@ class Batch:
         return self.done
 
     def _take(self, response: pb.Response) -> None:
-        # A dry run answers no data for those that take them.
+        # The answer of a dry run has no data for reads.
         self.done = tuple(
             (done_of if done.HasField("costs") else self._takers[done.operation])(done)
             for done in response.submitted.done
@@ -185,7 +185,7 @@ class Kept(Batch):
     you lost the right to one; then no operation has run. close() removes the list from the daemon; so does the end of
     the session."""
 
-    _number = 0  # 0: it is not kept
+    _number = 0  # the list's id; 0: the daemon does not keep it
 
     def _send(self) -> None:
         number = self._device.next_list()

@@ -1,4 +1,4 @@
-"""A connection to a daemon, and so to its device."""
+"""A connection to a daemon and its device."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Unavailable(Refused, ConnectionError):
 
 
 def refusal(response: pb.Response, done: Sequence[Done] = ()) -> Refused:
-    """The exception that a Response without OK stands for."""
+    """The exception for a Response whose status is not OK."""
     fields = {field.key: field.text if field.HasField("text") else field.number for field in response.fields}
     kind: type[Refused] = Refused
     if response.status == pb.DEADLINE_EXCEEDED:

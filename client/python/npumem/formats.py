@@ -1,4 +1,4 @@
-"""Element types, and between real numbers and fixed point: fx = round(real * 2**frac_bits), real = fx / 2**frac_bits."""
+"""Element types, and conversion to fixed point and back: fx = round(real * 2**frac_bits), real = fx / 2**frac_bits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import npumem_pb2 as pb
 
 Array = npt.NDArray[Any]
 
-# The containers of the element types, as they travel: little-endian.
+# The containers of the element types on the wire: little-endian.
 CONTAINERS: dict[str, np.dtype[Any]] = {
     "int8": np.dtype("<i1"),
     "uint8": np.dtype("<u1"),
@@ -39,7 +39,7 @@ def dtype_name(number: int) -> str:
 
 
 def dtype_of(array: Array) -> str:
-    """The element type whose container an array's elements are."""
+    """The first element type whose container is the array's."""
     for name, container in CONTAINERS.items():
         if array.dtype.newbyteorder("<") == container:
             return name
@@ -67,7 +67,7 @@ def quantize_counted(
     values = reals(array)
     if np.isnan(values).any():
         raise ValueError(f"element {tuple(int(i) for i in np.argwhere(np.isnan(values))[0])} is a NaN")
-    # Multiplying by a power of two rounds nothing, and what is past the ends by more than 1 saturates anyway.
+    # A product with a power of two is exact. Values beyond the ends by more than 1 saturate, so they are clipped.
     with np.errstate(over="ignore", under="ignore"):
         scaled = np.clip(np.ldexp(values, frac_bits), low - 2.0, high + 2.0)
     whole = np.trunc(scaled)
@@ -113,8 +113,8 @@ def shape4(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def contained(array: npt.ArrayLike, dtype: str, frac_bits: Optional[int], rounding: str) -> tuple[Array, int]:
-    """An array's elements in the container of `dtype`, in its own memory where they are so already; how many were
-    saturated. Floats are quantized for fx8 and fx16; integers are the container's, and must fit it."""
+    """An array's elements in the container of `dtype`, and how many were saturated. An array of that container is not
+    copied. Floats are quantized for fx8 and fx16; integers are the container's, and must be in its range."""
     values, container = np.asarray(array), CONTAINERS[dtype]
     if values.dtype == container:
         return values, 0

@@ -1,4 +1,4 @@
-"""The kernels by name, and what a call of one becomes on the wire."""
+"""The kernels by name, and the requests that run them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Parameter:
         return f"{self.least} integers" if self.least > 1 else "an integer"
 
     def values(self, given: Any) -> list[int]:
-        """As they travel: of choices the place, from 1 on."""
+        """The values on the wire. For a choice, its place in `choices`, from 1."""
         alone = isinstance(given, (str, int, np.integer))
         items: list[Any] = [given] if alone else list(given)
         if not self.least <= len(items) <= self.most:
@@ -83,7 +83,7 @@ def perhaps(word: str, words: Iterable[str]) -> str:
 
 
 def reference(tensor: Any) -> pb.Ref:
-    """Of a Tensor, a name or a handle."""
+    """The Ref of a Tensor, a name or a handle."""
     if isinstance(tensor, str):
         return pb.Ref(name=tensor)
     handle = getattr(tensor, "handle", tensor)
@@ -93,7 +93,7 @@ def reference(tensor: Any) -> pb.Ref:
 
 
 def run_request(kernel: str, given: Mapping[str, Any]) -> pb.RunRequest:
-    """Tensors by role and parameters by name. `in` may be `in_`, and a list where the kernel takes any number."""
+    """The request of a run: tensors by role, parameters by name; `in` also as `in_`, in0, in1, … also as a list."""
     if kernel not in kernels:
         raise ValueError(f"there is no kernel {kernel!r}" + perhaps(kernel, kernels))
     row = kernels[kernel]

@@ -34,9 +34,9 @@ class Memory:
 
     def __init__(self, wire: Wire, shared: bool = True) -> None:
         self._wire = wire
-        self._shared = shared  # else arrays are this process's alone, and are sent
+        self._shared = shared  # False: arrays are in this process only, and are sent
         self._segments: dict[int, _Segment] = {}
-        self._unused: list[int] = []  # told to the daemon with the next call: this may be any moment
+        self._unused: list[int] = []  # removed with the next call, as a finalizer may run at any time
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Array:
         """A zeroed array in a segment of its own."""
@@ -48,7 +48,7 @@ class Memory:
             return np.zeros(shape, dtype)
         fd = os.memfd_create("npumem", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
-            os.posix_fallocate(fd, 0, n_bytes)  # the daemon takes no memory with holes
+            os.posix_fallocate(fd, 0, n_bytes)  # a daemon may refuse memory with holes
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
             mapped = mmap.mmap(fd, n_bytes)
             pending = self._wire.send("share", pb.ShareRequest(), answered, fds=[fd])
@@ -68,13 +68,13 @@ class Memory:
             self._wire.send("unshare", pb.UnshareRequest(segment=number), lambda response: None)
 
     def find(self, array: Array) -> Optional[Part]:
-        """Where an array lies; None where DMA cannot reach all of it, or would meet an element twice."""
+        """The place of an array in a segment. None: it is in no segment, or its strides are not for DMA."""
         if not array.size or any(step < 0 or step % array.itemsize for step in array.strides):
             return None
         first = address(array)
         bytes_spanned = sum((n - 1) * step for n, step in zip(array.shape, array.strides)) + array.itemsize
         if any(n > 1 and step == 0 for n, step in zip(array.shape, array.strides)):
-            return None  # the same element many times
+            return None  # a stride of 0 repeats an element
         for segment in self._segments.values():
             if segment.address <= first and first + bytes_spanned <= segment.address + segment.n_bytes:
                 stride = tuple(step // array.itemsize for step in array.strides)
@@ -87,7 +87,7 @@ def address(array: Array) -> int:
 
 
 def request_part(request: Any, part: Part, dense: bool) -> None:
-    """Into a WriteRequest or ReadRequest."""
+    """Sets the segment of a WriteRequest or ReadRequest."""
     request.segment, request.segment_offset = part.segment, part.offset
     if not dense:
         n, c, h, w = part.stride

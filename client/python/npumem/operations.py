@@ -1,4 +1,4 @@
-"""What a device is asked to do with tensors, as requests, and what it did."""
+"""Requests of operations, and their results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import DeviceWarning
 from .formats import CONTAINERS, Array, contained, dequantize, dtype_name, dtype_number, shape4
 from .memory import Memory, request_part
 
-PART_BYTES = 4 << 20  # of one frame, where an array takes several
+PART_BYTES = 4 << 20  # of an array in one frame; a larger array takes several
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Format:
         return CONTAINERS[self.dtype]
 
     def taken(self, array: npt.ArrayLike, rounding: str) -> Array:
-        """The array in the tensor's shape and container, in its own memory where it is so already."""
+        """The array in the tensor's shape and container. An array that has these is not copied."""
         values = np.asarray(array)
         if values.shape != self.shape and shape4(values.shape) != self.shape:
             raise ValueError(f"an array of shape {list(values.shape)} for a tensor of {list(self.shape)}")
@@ -217,7 +217,7 @@ def format_of(place: Union[pb.Spec, pb.Place]) -> Format:
 
 
 def parts(array: Array) -> list[tuple[int, int]]:
-    """Elements [from, to), each as many as one frame takes."""
+    """Divides an array into ranges [from, to) of elements, one for each frame."""
     step = PART_BYTES // array.itemsize
     return [(at, min(at + step, array.size)) for at in range(0, max(array.size, 1), step)]
 
@@ -227,7 +227,7 @@ def is_dense(array: Array) -> bool:
 
 
 def shared_request(kind: Any, ref: pb.Ref, array: Optional[Array], memory: Memory) -> Any:
-    """A WriteRequest or ReadRequest of the array's memory, None where the daemon does not map it."""
+    """A WriteRequest or ReadRequest for the array's memory. None: the daemon does not map it."""
     if array is None:
         return None
     part = memory.find(array)
@@ -247,7 +247,7 @@ def read_request(ref: pb.Ref, first: int = 0, end: int = 0) -> pb.ReadRequest:
 
 
 def fill_request(ref: pb.Ref, value: Union[int, float], form: Optional[Format], rounding: str) -> pb.FillRequest:
-    """Of fx8 and fx16 a float is quantized."""
+    """A float is quantized for fx8 and fx16."""
     if isinstance(value, (int, np.integer)) and (form is None or form.dtype != "fp32"):
         return pb.FillRequest(tensor=ref, integer=int(value))
     if form is not None and form.dtype != "fp32":
@@ -256,7 +256,7 @@ def fill_request(ref: pb.Ref, value: Union[int, float], form: Optional[Format], 
 
 
 def into(out: Array, first: int, end: int) -> Callable[[bytes], None]:
-    """Puts what was read into elements [first, end) of a dense array."""
+    """Returns a function that copies data that were read into elements [first, end) of a dense array."""
 
     def put(data: bytes) -> None:
         if len(data) != (end - first) * out.itemsize:

@@ -1,5 +1,6 @@
-"""A session that outlives its connection: the token that the daemon gave for it, what is to be sent again to a daemon
-that goes on with it, and the search for that one. Without a token nothing is kept, and an end is an end."""
+"""A session that can continue over another connection: its token from the daemon, the requests, segments and lists that
+the next daemon must get, and the attempts to reconnect. Without a token nothing is kept, and the session ends with its
+connection."""
 
 from __future__ import annotations
 
@@ -15,18 +16,18 @@ from typing import Optional
 from . import npumem_pb2 as pb
 from .transport import Transport
 
-AGAIN_BYTES = 3  # that Request.again adds
+AGAIN_BYTES = 3  # the length of Request.again
 WAITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds
-REMOTE_TIMES = 20  # as long between two tries: each costs both hosts a login
-FRUITLESS_MAX = 32  # a request that ends each daemon that it comes to must not go on for ever
+REMOTE_TIMES = 20  # over ssh, WAITS times this: each attempt costs both hosts a login
+FRUITLESS_MAX = 32  # connections without an answer: a request that ends each daemon must not be sent for ever
 
 
 class State(enum.Enum):
-    NEVER = 0  # no token, and none will come
-    ASKED = 1  # for one
+    NEVER = 0  # there is no token, and none will come
+    ASKED = 1  # a token was asked for
     READY = 2
     AWAY = 3  # without a connection
-    KNOCKS = 4  # connected, and not yet let in
+    KNOCKS = 4  # connected, and the daemon has not accepted the token yet
 
 
 @dataclass
@@ -39,8 +40,8 @@ class Unanswered:
 
 
 class Session:
-    """patience  seconds for which a daemon is looked for; None: as many as it waits for its clients, once it is there; 0: it
-    is not"""
+    """patience  seconds for which a lost connection tries to reconnect; None: as long as the daemon keeps sessions; 0:
+    it does not try"""
 
     def __init__(self, transport: Transport, patience: Optional[float] = None) -> None:
         self.transport = transport
@@ -48,11 +49,11 @@ class Session:
         self.state = State.NEVER
         self.token = b""
         self.limit = math.inf
-        self.own: set[int] = set()  # requests of the connection's own
+        self.own: set[int] = set()  # ids of requests whose answers are for this class
         self.kept: dict[int, Unanswered] = {}
         self.bytes_kept = 0
-        self.segments: dict[int, int] = {}  # that the daemon maps: their fds
-        self.lists: dict[int, pb.KeepRequest] = {}  # that the daemon keeps
+        self.segments: dict[int, int] = {}  # the fds of segments that the daemon maps, by id
+        self.lists: dict[int, pb.KeepRequest] = {}  # lists that the daemon keeps, by id
         self.subscribed: Optional[pb.SubscribeRequest] = None
         self._next = math.inf
         self._n_tries = 0
@@ -65,13 +66,13 @@ class Session:
 
     @property
     def away(self) -> bool:
-        """Requests wait for a connection that takes them."""
+        """Whether there is no connection for requests."""
         return self.state in (State.AWAY, State.KNOCKS)
 
     # ---- the token ----
 
     def asks(self, sock: socket.socket) -> bool:
-        """Whether a token is to be asked for, with what is sent first."""
+        """Whether the first message asks for a token."""
         if self._patience == 0:
             return False
         self.state = State.ASKED
@@ -102,16 +103,16 @@ class Session:
         self.state = State.NEVER
         self.limit = self._next = math.inf
 
-    # ---- what was asked ----
+    # ---- requests ----
 
     def keep(self, request: pb.Request, n_bytes: int, fds: Sequence[int]) -> None:
         self.kept[request.id] = Unanswered(request, n_bytes, [os.dup(fd) for fd in fds])
         self.bytes_kept += n_bytes
         if not self.away:
-            request.again = True  # the next time
+            request.again = True  # if it is sent a second time
 
     def settle(self, response: pb.Response) -> None:
-        """A request is answered: what it has changed of what another daemon is to be told."""
+        """Forgets a request that is answered, and notes what the next daemon must get because of it."""
         kept = self.kept.pop(response.id, None)
         if kept is None:
             return
@@ -135,11 +136,11 @@ class Session:
     # ---- without a connection ----
 
     def due(self) -> float:
-        """When there is something to do, whatever the socket does."""
+        """The time of the next step that does not depend on the socket."""
         return min(self._next, self.limit) if self.state is State.AWAY else self.limit
 
     def lost(self, why: str) -> bool:
-        """The connection has ended; whether another is looked for."""
+        """The connection has ended. Returns whether to reconnect."""
         if self.state in (State.NEVER, State.ASKED) or self._n_fruitless >= FRUITLESS_MAX:
             return False
         self._set_limit(why)
@@ -152,7 +153,7 @@ class Session:
         return True
 
     def going(self) -> bool:
-        """The daemon says that it goes down; whether its end is waited for, to look for another."""
+        """The daemon is going down. Returns whether to wait for its end and reconnect."""
         if self.state not in (State.READY, State.KNOCKS):
             return False
         self._set_limit("the daemon is going down, and does not end")
@@ -172,7 +173,7 @@ class Session:
         self._n_tries += 1
 
     def tried(self) -> Optional[socket.socket]:
-        """Another connection, where it is time to look for one and there is one, without waiting."""
+        """Tries to reconnect if the time for it has come; does not wait. None: there is no connection yet."""
         if self.state is not State.AWAY or time.monotonic() >= self.limit:
             return None
         try:

@@ -12,7 +12,7 @@ from . import npumem_pb2 as pb
 
 
 def _write(directory: str, pieces: Callable[[], pb.SnapshotPiece]) -> int:
-    """All of them, until the last; how many bytes they had."""
+    """Writes all pieces, up to the last. Returns their number of bytes."""
     files: dict[str, int] = {}
     n_bytes = 0
     try:
@@ -27,7 +27,7 @@ def _write(directory: str, pieces: Callable[[], pb.SnapshotPiece]) -> int:
             if piece.offset + len(piece.data) > piece.file_bytes:
                 raise ValueError(f"the daemon tells of bytes behind the end of {piece.file}")
             data = piece.data
-            while data:  # what no piece has is zero
+            while data:  # bytes in no piece are zero
                 data = data[os.pwrite(files[piece.file], data, piece.offset + len(piece.data) - len(data)) :]
             n_bytes += len(piece.data)
             if piece.last:
@@ -49,8 +49,8 @@ def _sync(directory: str) -> None:
 
 
 def write_snapshot(directory: str, begin: Callable[[], Callable[[], pb.SnapshotPiece]]) -> int:
-    """Under a name of its own beside it until it is whole. `begin` begins the snapshot, and answers what fetches its next
-    piece. Nothing is left where that fails."""
+    """Writes into a temporary folder beside `directory`, and renames it when it is complete. `begin` begins the
+    snapshot and returns a function for its next piece. After an error the temporary folder is removed."""
     directory = directory.rstrip("/") or "/"
     if os.path.lexists(directory) and (not os.path.isdir(directory) or os.listdir(directory)):
         raise FileExistsError(errno.EEXIST, "not an empty directory", directory)

@@ -1,4 +1,4 @@
-"""How a daemon is reached: by a socket's path, by ssh on another host, or as a child."""
+"""The ways to a daemon: a socket's path, ssh to another host, or a child process."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from typing import IO, Optional
 from .errors import Refused, Status
 
 SSH_LOOK_BYTES = 4
-LINKS_MAX = 40  # of one path, as the kernel allows
+LINKS_MAX = 40  # symbolic links in one path, as in the kernel
 TEXT = frozenset(b"\n\r\t\033") | frozenset(range(0x20, 0x7F)) | frozenset(range(0x80, 0x100))
 HOST = re.compile(r"([A-Za-z0-9._:+[\]][A-Za-z0-9._:+@[\]-]*@)?[A-Za-z0-9._:+[\]][A-Za-z0-9._:+[\]-]*")
 
 
 class Transport:
-    """What is there, and cannot be had again."""
+    """A connected socket, without a way to connect again."""
 
     name = ""
-    is_remote = False  # memory is not shared, and a connection may end without either's end
+    is_remote = False  # if so, memory is not shared, and the connection may be lost while both processes live
 
     def connect(self) -> socket.socket:
-        """Another connection, without waiting for it to stand. OSError."""
+        """Begins another connection and does not wait. OSError."""
         raise OSError("there is no other")
 
     def knows(self, sock: socket.socket) -> None:
-        """The first connection, whose peer the next one's is to be."""
+        """Notes the uid of the first connection's peer; later peers must have it."""
 
     def hang_up(self, waits: bool = False) -> None:
-        """The socket is closed. `waits`: what ends with it is given the time to."""
+        """Ends the process behind a closed socket. `waits`: the process gets time to end by itself."""
 
     def greeted(self, first: bytes) -> bool:
-        """Whether what came first of a connection is a daemon's; False: that is too little to tell. ValueError."""
+        """Whether the first bytes of a connection are a daemon's. False: too few bytes. ValueError: they are not."""
         return True
 
     def explain(self, why: str) -> str:
-        """Why the connection ended."""
+        """The reason why the connection ended, for the message."""
         return why
 
 
@@ -68,7 +68,7 @@ class Path(Transport):
 
 
 class Ssh(Transport):
-    """Starts ssh for each connection, and ends it with that."""
+    """Runs ssh for each connection; ssh ends with the connection."""
 
     is_remote = True
 
@@ -79,12 +79,12 @@ class Ssh(Transport):
         self.name = self._host
         self._there = "exec " + shlex.join(["npumemctl", *(["--socket", "/" + path] if colon else []), "dial", "--close"])
         self._process: Optional[subprocess.Popen[bytes]] = None
-        self._log: Optional[IO[bytes]] = None  # what ssh says
-        self._said = 0  # of that, before the daemon's first message: no reason why the connection ends
+        self._log: Optional[IO[bytes]] = None  # stderr of ssh
+        self._said = 0  # bytes of it from before the daemon's first message, which do not explain the connection's end
         self._again: list[str] = []
 
     def command(self) -> list[str]:
-        """What is run here. A ^C is for this process."""
+        """The command line of ssh, which ignores ^C."""
         ssh = (os.environ.get("NPUMEM_SSH") or "ssh").split()
         words = [*ssh, "-T", "-o", "ControlMaster=no", *self._again, "--", self._host, self._there]
         return ["/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh", *words]
@@ -102,7 +102,7 @@ class Ssh(Transport):
             except OSError:
                 ours.close()
                 raise
-        # From now on nobody is asked for a password, and a host that does not answer is given up soon.
+        # From now on ssh asks for no password, and gives up a host that does not answer.
         self._again = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10"]
         return ours
 
@@ -134,8 +134,8 @@ class Ssh(Transport):
 
 
 def is_info(look: bytes) -> bool:
-    """In the first bytes of a message are a tag below 4, which is no text, or a length that is not; but for a short Info,
-    whose length is that of its contents, their head and the id of the first request."""
+    """Whether text-like first bytes are a short Info. Other messages begin with a byte that is no text, in a tag or a
+    length. The length of an Info is that of its contents, their head and the id of the first request."""
     return len(look) == SSH_LOOK_BYTES and look[1] == 0x2A and look[0] == look[2] + 4
 
 
@@ -155,11 +155,11 @@ def peer_uid(sock: socket.socket) -> int:
 
 
 def unsafe_folder(path: str, peer: int) -> str:
-    """Follows a path link by link and checks each folder that an entry is read from, also those in the middle of a chain
-    of links. A folder is safe where root, this user or `peer` owns it, and
-      - its mode lets nobody else write, or
+    """Follows a path link by link and checks each folder in which an entry is looked up, also in the middle of a chain
+    of links. A folder is safe if root, this user or `peer` owns it, and
+      - its mode lets no other user write, or
       - it is sticky and the entry belongs to root or this user: others cannot rename or remove that entry.
-    The first that is not, without links in its path; "" where all are safe. OSError: the path leads nowhere."""
+    Returns the first unsafe folder, without links in its path; "" if all are safe. OSError: the path does not exist."""
     ours, links = (0, os.geteuid()), 0
     rest, at, last = os.path.join(os.getcwd(), path).split("/"), "/", os.stat("/")
     while rest:
@@ -182,14 +182,13 @@ def unsafe_folder(path: str, peer: int) -> str:
             at = "/" if target.startswith("/") else at
         elif stat.S_ISDIR(last.st_mode):
             at = entry
-    # The kernel follows the links of /proc to an object and not by their text: such a path led elsewhere.
+    # The kernel follows links of /proc to an object, not by their text: then the walk ended at another file.
     return "" if os.path.samestat(last, os.stat(path)) else at
 
 
 def check_server(path: str, sock: socket.socket) -> None:
-    """Whose daemon answers at a path. In a folder that others may write anybody can listen. Good is a daemon of root, of
-    this user, of $NPUMEM_SERVER_UID, and one in folders that only root, this user and its own user can change. Refused
-    otherwise."""
+    """Checks the uid of the daemon at a path, as any user can listen in a folder that others may write. The uid must be
+    root's, this user's or $NPUMEM_SERVER_UID, or only root, this user and that uid can change the path; else Refused."""
     uid, given = peer_uid(sock), os.environ.get("NPUMEM_SERVER_UID")
     if given and not given.isdecimal():
         raise ValueError(f'NPUMEM_SERVER_UID="{given[:40]}" is no uid')
@@ -206,7 +205,7 @@ def check_server(path: str, sock: socket.socket) -> None:
 
 
 def bury(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
-    """Waits for a child that ends with its connection, or ends it."""
+    """Waits for a child, which ends with its connection; ends it if it does not."""
     for end in (process.terminate, process.kill):
         try:
             process.wait(seconds)
@@ -217,7 +216,7 @@ def bury(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
 
 
 def last_line(log: IO[bytes], start: int = 0) -> str:
-    """Of what a child writes to, at a place that both share."""
+    """The last line of a log that a child writes. pread leaves the file offset, which both share, as it is."""
     start = max(start, os.fstat(log.fileno()).st_size - 1024)
     lines = os.pread(log.fileno(), 1024, start).decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else ""

@@ -1,4 +1,4 @@
-"""Messages over the socket, and requests under way. One thread at a time for a connection.
+"""Messages over the socket, and requests without an answer. One thread at a time may use a connection.
 
 Sending never waits for the daemon alone: while it does not read, its answers are taken in, so that any number of
 requests may be sent before the first answer is asked for."""
@@ -27,14 +27,14 @@ U = TypeVar("U")
 
 FRAME_BYTES_MAX = 16 << 20
 RECEIVE_BYTES = 1 << 18
-EVENTS_MAX = 4096  # kept for who does not ask
+EVENTS_MAX = 4096  # unread events that are kept
 # Requests whose results the daemon keeps until the client has them.
 WITH_RESULT = frozenset(name for name, keeps in METHODS if keeps != "NOTHING")
-UNSENT_BYTES_MAX = 8 << 20  # of requests that the daemon has not taken yet, before more may be sent
+UNSENT_BYTES_MAX = 8 << 20  # beyond this, send waits until the daemon has taken some
 
 
 def encode_length(n: int) -> bytes:
-    """A varint."""
+    """The length as a varint."""
     out = bytearray()
     while n > 0x7F:
         out.append(n & 0x7F | 0x80)
@@ -44,7 +44,7 @@ def encode_length(n: int) -> bytes:
 
 
 def decode_length(buffer: bytearray) -> tuple[int, int]:
-    """A message's length, and that of the varint itself: 0 while that is not whole. ValueError where it is none."""
+    """A message's length and that of its varint, which is 0 while the varint is incomplete. ValueError: no varint."""
     length = 0
     for used, byte in enumerate(buffer[:10]):
         length |= (byte & 0x7F) << (7 * used)
@@ -56,7 +56,7 @@ def decode_length(buffer: bytearray) -> tuple[int, int]:
 
 
 def is_of_the_end(response: pb.Response) -> bool:
-    """The daemon goes down: it takes nothing more, and the connection ends."""
+    """Whether the daemon is going down: it takes no more requests, and the connection ends."""
     return response.status == pb.UNAVAILABLE and any(field.key == "going_down" for field in response.fields)
 
 
@@ -68,7 +68,7 @@ class Pending(Generic[T]):
         self._wire = wire
         self._number = number
         self._convert = convert
-        self._keep = keep  # memory that the daemon works on
+        self._keep = keep  # memory that the daemon uses until the answer
         self._response: Optional[pb.Response] = None
         self._taken: list[T] = []
 
@@ -101,7 +101,7 @@ class Pending(Generic[T]):
 
 
 class Several(Pending[U], Generic[T, U]):
-    """Requests under way that are one for the caller: combined once all are answered."""
+    """Several requests that are one call of the caller. Their results are combined when all are answered."""
 
     def __init__(self, parts: Sequence[Pending[T]], combine: Callable[[list[T]], U]) -> None:
         self._parts = parts
@@ -122,8 +122,8 @@ class Several(Pending[U], Generic[T, U]):
 
 
 class Wire:
-    """Frames both ways over a connected socket, which it takes over. Where the daemon gives a token for the session, an
-    end of the connection is a pause: see session.py."""
+    """Frames in both directions over a connected socket, which it owns. If the daemon gave a token for the session, it
+    reconnects when the connection ends: see session.py."""
 
     def __init__(self, sock: socket.socket, session: Optional[Session] = None) -> None:
         sock.setblocking(False)
@@ -132,12 +132,12 @@ class Wire:
         self._in = bytearray()
         self._number = 0
         self._pending: dict[int, Pending[Any]] = {}
-        self._over = ""  # why
-        self._ending = ""  # why the daemon is about to hang up
+        self._over = ""  # the reason why the connection is over; or empty
+        self._ending = ""  # the daemon's reason for ending it; or empty
         self._session = session or Session(Transport(), 0)
-        self._greeted = False  # what came first is a daemon's
+        self._greeted = False  # the first bytes are a daemon's
         self.events: collections.deque[pb.Event] = collections.deque()
-        self.timeout: Optional[float] = None  # of a wait for room to send
+        self.timeout: Optional[float] = None  # of waits in send
 
     # ---- requests ----
 
@@ -151,8 +151,8 @@ class Wire:
         keep: object = None,
         waits: bool = True,
     ) -> Pending[T]:
-        """Sends a member of Request.call. What the socket does not take at once goes with the next look or wait, and
-        where that is much it waits here. `fds` are duplicated; `keep` lives until the answer."""
+        """Sends a member of Request.call. Bytes that the socket does not take at once are sent by the next look or
+        wait; if they are many, send waits. `fds` are duplicated; `keep` lives until the answer."""
         request = pb.Request(id=self._number + 1, **{call: message})
         keeps = self._session.keeps
         if keeps and call in WITH_RESULT:
@@ -177,18 +177,18 @@ class Wire:
         self._out.append((memoryview(encode_length(len(data)) + data), [os.dup(fd) for fd in fds]))
 
     def _own(self, fds: Sequence[int] = (), **call: Any) -> None:
-        """A request of the connection's own, whose answer the session takes."""
+        """Sends a request whose answer is for the session."""
         self._number += 1
         self._session.own.add(self._number)
         self._put(pb.Request(id=self._number, **call).SerializeToString(), fds)
 
     def look(self) -> None:
-        """Takes and sends what can be without waiting."""
+        """Reads and writes as much as the socket allows without waiting."""
         if not self._over:
             self._step()
 
     def wait(self, condition: Callable[[], bool], timeout: Optional[float]) -> None:
-        """Until the condition holds, which only what comes in changes. DeadlineExceeded, Unavailable."""
+        """Waits until the condition holds; only messages change it. DeadlineExceeded, Unavailable."""
         end = None if timeout is None else time.monotonic() + timeout
         self.look()
         while not condition():
@@ -200,7 +200,7 @@ class Wire:
             self._poll(left)
 
     def close(self, why: str = "") -> None:
-        """`why`: it is not by its user."""
+        """`why` is the reason if the user did not close the connection."""
         if self._sock is None:
             return
         if not why:
@@ -216,25 +216,25 @@ class Wire:
         self._pending.clear()
 
     def ask_for_token(self) -> None:
-        """Of a daemon that gives them; with what is sent next."""
+        """Asks for a session's token, with the next messages. The daemon must have FEATURE_RESUME."""
         assert self._sock is not None
         if self._session.asks(self._sock):
             self._own(resume=pb.ResumeRequest(linger=self._session.transport.is_remote))
 
     def _part(self) -> None:
-        """A session that would wait for another connection is not to."""
+        """Tells a daemon on another host that the session does not continue."""
         if self._session.state is State.READY and self._session.transport.is_remote:
             self._own(resume=pb.ResumeRequest())
             self._flush()
 
     def forget(self) -> None:
-        """The end of the connection is to be its end."""
+        """The session ends with this connection."""
         self._session.forget()
 
     # ---- another connection ----
 
     def _lost(self, why: str) -> None:
-        """The connection has ended: looks for another, where the session goes on."""
+        """The connection has ended: prepares to reconnect, or closes."""
         if not self._session.lost(why):
             self.close(why)
             return
@@ -256,7 +256,7 @@ class Wire:
             self.close(self._session.late())
 
     def _go_on(self) -> None:
-        """Segments and lists before what uses them, and all in the order that it was asked in."""
+        """Sends segments, subscription and lists again, then the requests that may use them, in the order sent."""
         for segment, fd in self._session.segments.items():
             self._own([fd], share=pb.ShareRequest(segment=segment))
         if self._session.subscribed is not None:
@@ -268,14 +268,14 @@ class Wire:
             kept.request.again = True
 
     def _take_own(self, response: pb.Response) -> None:
-        """An answer to a request of the connection's own."""
+        """Takes an answer that is for the session."""
         session = self._session
         if session.state is State.ASKED:
             session.granted(response)
         elif session.state is State.READY:
             if response.status not in (pb.OK, pb.UNAVAILABLE):
                 self.close(f"the daemon has not taken back what the session had: {response.message}")
-        elif response.status == pb.UNAVAILABLE:  # it goes down again, or the session's last connection still ends
+        elif response.status == pb.UNAVAILABLE:  # the daemon is going down, or the old connection still ends
             self._lost(response.message)
         elif response.status == pb.NOT_FOUND:
             self.close("the daemon was restarted without this session")
@@ -294,7 +294,7 @@ class Wire:
         due = self._session.due() - time.monotonic()
         if seconds is None or due < seconds:
             seconds = None if due == math.inf else max(0.0, due)
-        # Rounded up, so that it does not ask again and again in the last millisecond.
+        # Rounded up: else poll would return many times within the last millisecond.
         poll.poll(None if seconds is None else int(seconds * 1000) + 1)
         self._step()
 
@@ -325,7 +325,7 @@ class Wire:
         except BlockingIOError:
             pass
         except (BrokenPipeError, ConnectionResetError):
-            self._drop_unsent()  # what it said last may still be there to be read
+            self._drop_unsent()  # its last messages may still be in the socket
 
     def _unsent(self) -> int:
         if self._session.away:
@@ -361,7 +361,7 @@ class Wire:
             self._lost(self._session.transport.explain("the daemon has hung up"))
 
     def _take(self) -> None:
-        """The messages that are whole."""
+        """Handles all complete messages."""
         if not self._greeted and not self._session.transport.greeted(bytes(self._in[:64])):
             return
         self._greeted = True
@@ -386,7 +386,7 @@ class Wire:
             raise ValueError(f"an answer to request {response.id} before the session goes on")
         elif response.id:
             if is_of_the_end(response) and self._session.going():
-                return  # it counts as not answered
+                return  # the request counts as not answered
             pending = self._pending.pop(response.id, None)
             if pending:
                 self._session.settle(response)
@@ -408,7 +408,7 @@ class Wire:
 
 
 def answered(response: pb.Response) -> pb.Response:
-    """The response, where it is OK."""
+    """The response if its status is OK; else raises Refused."""
     if response.status != pb.OK:
         raise refusal(response)
     return response
