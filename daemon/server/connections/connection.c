@@ -53,8 +53,12 @@ void connection_all_synced(struct connection_host *host)
 	struct connection *connection, *next;
 
 	DL_FOREACH_SAFE2(host->waiting, connection, next, next_waiting)
-	if (host->has_lost_state || connection->ripening.steps[0].position <= synced)
-		turns_add_last(host->turns, &connection->last);
+	{
+		if (!host->has_lost_state && connection->ripening.steps[0].position > synced)
+			continue;
+		connection->is_ripe = true;
+		connection_queue(connection);
+	}
 }
 
 /* ---- closing ---- */

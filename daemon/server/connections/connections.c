@@ -28,12 +28,23 @@ static void on_ready(struct channel *channel, bool readable, bool writable)
 		turns_add_last(connection->host->turns, &connection->last);
 }
 
+/* Work of its user: one sync may serve thousands of connections. */
+static void send_ripe(struct connection *connection)
+{
+	connection->is_ripe = false;
+	connection_settle(connection);
+	if (connection->is_readable)
+		connection_queue(connection);
+}
+
 static void run_turn(struct fair_work *entry)
 {
 	struct connection *connection = (struct connection *)((char *)entry - offsetof(struct connection, turn));
 
 	if (connection->is_broken)
 		connection_close(connection);
+	else if (connection->is_ripe)
+		send_ripe(connection);
 	else
 		receive_turn(connection);
 }
