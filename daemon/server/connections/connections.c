@@ -19,6 +19,10 @@ static void on_ready(struct channel *channel, bool readable, bool writable)
 	if (connection->is_broken)
 		return;
 	if (readable) {
+		/* Else each turn asks for all that wait for theirs, and libuv up to 48 times where they are more than
+		 * 1,024. Their turn watches them again. */
+		if (connection->is_readable)
+			channel_ignore(channel);
 		connection->is_readable = true;
 		connection_queue(connection);
 	} else if (channel_is_gone(channel)) {

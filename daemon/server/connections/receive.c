@@ -305,7 +305,10 @@ static void receive(struct connection *connection)
 
 void receive_turn(struct connection *connection)
 {
-	if (connection->is_closed || connection->is_broken || connection->is_ending || connection->is_paused)
+	if (connection->is_closed || connection->is_broken)
+		return;
+	turns_add_last(connection->host->turns, &connection->last);
+	if (connection->is_ending || connection->is_paused)
 		return;
 	outbox_borrow(&connection->outbox, &connection->host->pool);
 	if (connection->has_frames)
@@ -315,7 +318,6 @@ void receive_turn(struct connection *connection)
 	connection->is_readable = false;
 	if (connection->has_frames && !connection->is_paused)
 		connection_queue(connection);
-	turns_add_last(connection->host->turns, &connection->last);
 }
 
 bool receive_is_in_time(const struct connection *connection, uint64_t now_ms)
