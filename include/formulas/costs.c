@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "include/formulas/tap_pairs.h"
+
 /* As the daemon has it for windows: no sum or product of two such numbers leaves 64 bits. */
 #define COSTS_LIMIT INT64_C(0x7fffffff)
 
@@ -64,51 +66,7 @@ static int64_t elements_in(struct costing *costing, const char *prefix)
 	return sum;
 }
 
-/* Pairs of a point i of `n` and a tap t of `taps` with 0 <= i * stride + t * dilation - before < extent. */
-struct span {
-	int64_t n, taps, stride, dilation, before, extent;
-};
-
-/* floor(b / d) + floor((b + s) / d) + … + floor((b + (n - 1) * s) / d), in as many steps as Euclid's algorithm
- * takes of d and s: Graham, Knuth, Patashnik, "Concrete Mathematics", 3.5. n, s, b >= 0, d > 0; the last term has
- * 31 bits.
- */
-static int64_t floor_sum(int64_t n, int64_t d, int64_t s, int64_t b)
-{
-	int64_t sum = 0, sign = 1;
-	while (n > 0) {
-		sum += sign * (n * (n - 1) / 2 * (s / d) + n * (b / d));
-		s %= d;
-		b %= d;
-		/* Now the terms are columns of points below a line; the rows are those of a smaller sum. */
-		int64_t rows = (s * (n - 1) + b) / d;
-		sum += sign * rows * n;
-		sign = -sign;
-		b = d - b + s - 1;
-		int64_t rest = d;
-		d = s;
-		s = rest;
-		n = rows;
-	}
-	return sum;
-}
-
-/* Values of i from 0 to n - 1 with a - i * s >= least. */
-static int64_t count_from(int64_t n, int64_t a, int64_t s, int64_t least)
-{
-	int64_t i = a < least ? 0 : (a - least) / s + 1;
-	return i < n ? i : n;
-}
-
-/* The sum over i from 0 to n - 1 of floor((a - i * s) / d), but no less than 0 and no more than `most`. */
-static int64_t clamped_sum(int64_t n, int64_t a, int64_t s, int64_t d, int64_t most)
-{
-	int64_t all = count_from(n, a, s, most * d), some = count_from(n, a, s, d);
-	/* From the last one on backwards the terms rise. */
-	return most * all + floor_sum(some - all, d, s, a - (some - 1) * s);
-}
-
-static int64_t pairs(struct costing *costing, struct span span)
+static int64_t pairs(struct costing *costing, struct tap_pairs span)
 {
 	bool is_right = span.n >= 1 && span.taps >= 1 && span.stride >= 1 && span.dilation >= 1 &&
 			span.before >= 0 && span.n <= COSTS_LIMIT && span.taps <= COSTS_LIMIT &&
@@ -116,10 +74,7 @@ static int64_t pairs(struct costing *costing, struct span span)
 	costing->unknown |= !is_right;
 	if (!is_right)
 		return 0;
-	/* Taps up to the last one within the extent, without those before its first element. */
-	int64_t to_end = span.extent - 1 + span.before + span.dilation, to_start = span.before + span.dilation - 1;
-	return clamped_sum(span.n, to_end, span.stride, span.dilation, span.taps) -
-	       clamped_sum(span.n, to_start, span.stride, span.dilation, span.taps);
+	return tap_pairs(&span);
 }
 
 /* Of a transposed convolution the inputs are scattered, of all others the outputs gather. */
@@ -131,14 +86,14 @@ static int64_t window_macs(struct costing *costing, bool transposed)
 				 *to = transposed ? &out.shape : &in.shape;
 	if (costing->unknown)
 		return 0;
-	int64_t h = pairs(costing,
-			  (struct span){from->h, weights.shape.h, param_of(costing, NPUMEM_PARAM_STRIDE, 0, 1),
-					param_of(costing, NPUMEM_PARAM_DILATION, 0, 1),
-					param_of(costing, NPUMEM_PARAM_PADDING, 0, 0), to->h});
-	int64_t w = pairs(costing,
-			  (struct span){from->w, weights.shape.w, param_of(costing, NPUMEM_PARAM_STRIDE, 1, 1),
-					param_of(costing, NPUMEM_PARAM_DILATION, 1, 1),
-					param_of(costing, NPUMEM_PARAM_PADDING, 2, 0), to->w});
+	int64_t h = pairs(costing, (struct tap_pairs){from->h, weights.shape.h,
+						      param_of(costing, NPUMEM_PARAM_STRIDE, 0, 1),
+						      param_of(costing, NPUMEM_PARAM_DILATION, 0, 1),
+						      param_of(costing, NPUMEM_PARAM_PADDING, 0, 0), to->h});
+	int64_t w = pairs(costing, (struct tap_pairs){from->w, weights.shape.w,
+						      param_of(costing, NPUMEM_PARAM_STRIDE, 1, 1),
+						      param_of(costing, NPUMEM_PARAM_DILATION, 1, 1),
+						      param_of(costing, NPUMEM_PARAM_PADDING, 2, 0), to->w});
 	return times(costing, times(costing, in.shape.n, times(costing, weights.shape.n, weights.shape.c)),
 		     times(costing, h, w));
 }

@@ -316,6 +316,17 @@ static struct tensor *packed_tensor(const struct op_work *work)
 	return work->tensors[work->roles[work->kernel->packed].operands - work->operands];
 }
 
+/* The packed tensor may be in the place of an output, too: it has other elements soon, and the version that it
+ * then has is its version already. */
+static bool writes_packed(const struct op_work *work)
+{
+	const struct tensor *root = tensor_root(packed_tensor(work));
+	for (unsigned i = 0; i < work->n; i++)
+		if (work->output[i] && tensor_root(work->tensors[i]) == root)
+			return true;
+	return false;
+}
+
 /* After the inputs were gathered. False where it was stopped. */
 static bool make_pack(struct device *device, struct op_work *work, struct pack *pack)
 {
@@ -324,7 +335,8 @@ static bool make_pack(struct device *device, struct op_work *work, struct pack *
 	if (!work->kernel->pack(&work->call, pack_data(pack)))
 		return false;
 	work->call.pack = pack_data(pack);
-	packs_keep(&device->packs, pack, packed_tensor(work));
+	if (!writes_packed(work))
+		packs_keep(&device->packs, pack, packed_tensor(work));
 	return true;
 }
 

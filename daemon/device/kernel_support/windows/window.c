@@ -2,6 +2,7 @@
 #include "daemon/device/kernel_support/windows/window.h"
 
 #include "daemon/device/kernel_support/operands.h"
+#include "include/formulas/tap_pairs.h"
 
 static void load(const struct kernel_call *call, const struct npumem_dims *in, int64_t kernel_h, int64_t kernel_w,
 		 struct window *window)
@@ -135,16 +136,6 @@ void window_outputs(const struct window_axis *axis, int64_t tap, int64_t *first,
 
 int64_t window_pairs(const struct window_axis *axis)
 {
-	/* Over whichever are fewer: a pool's kernel is only a number, and a pointwise convolution has one tap. */
-	bool by_taps = axis->kernel < axis->out;
-	int64_t pairs = 0, n = by_taps ? axis->kernel : axis->out;
-	for (int64_t i = 0; i < n; i++) {
-		int64_t first, end;
-		if (by_taps)
-			window_outputs(axis, i, &first, &end);
-		else
-			window_taps(axis, i, &first, &end);
-		pairs += end - first;
-	}
-	return pairs;
+	return tap_pairs(&(struct tap_pairs){axis->out, axis->kernel, axis->stride, axis->dilation, axis->before,
+					     axis->in});
 }

@@ -110,6 +110,30 @@ START_TEST(every_write)
 }
 END_TEST
 
+/* By a run that packs it: a table that is the output, too. */
+START_TEST(written_by_its_own_run)
+{
+	static const char *const roles[] = {"in", "table", "out"};
+	struct stage stage;
+	stage_open(&stage, 1 << 20);
+	struct tensor *in = fx8(&stage.rig, 1, 1, 1, 256), *table = fx8(&stage.rig, 1, 1, 1, 256),
+		      *out = fx8(&stage.rig, 1, 1, 1, 256);
+	const int8_t *place = (const int8_t *)local_at(&stage.rig.device->local, 0, tensor_place(table).offset),
+		     *results = (const int8_t *)local_at(&stage.rig.device->local, 0, tensor_place(out).offset);
+	ck_assert_int_eq(rig_fill(&stage.rig, in, 5), 0);
+	ck_assert_int_eq(rig_fill(&stage.rig, table, 3), 0);
+	local_at(&stage.rig.device->local, 0, tensor_place(table).offset)[128 + 5] = 7;
+	struct tensor *const itself[] = {in, table, table}, *const other[] = {in, table, out};
+	ck_assert_int_eq(run(&stage, NPUMEM_KERNEL_LUT, itself, roles), 0);
+	ck_assert_int_eq(place[0], 7);
+	local_at(&stage.rig.device->local, 0, tensor_place(in).offset)[0] = 4;
+	local_at(&stage.rig.device->local, 0, tensor_place(table).offset)[128 + 4] = 7;
+	ck_assert_int_eq(run(&stage, NPUMEM_KERNEL_LUT, other, roles), 0);
+	ck_assert_int_eq(results[0], 7);
+	rig_close(&stage.rig);
+}
+END_TEST
+
 /* Another tensor where one was: its handle is another. */
 START_TEST(after_a_free)
 {
@@ -261,6 +285,7 @@ Suite *suite_packs(void)
 	TCase *tcase = tcase_create("packs");
 	tcase_add_test(tcase, kept_until_written);
 	tcase_add_test(tcase, every_write);
+	tcase_add_test(tcase, written_by_its_own_run);
 	tcase_add_test(tcase, after_a_free);
 	tcase_add_test(tcase, other_calls);
 	tcase_add_test(tcase, within_the_budget);

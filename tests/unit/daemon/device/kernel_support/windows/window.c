@@ -71,12 +71,27 @@ START_TEST(extremes)
 }
 END_TEST
 
+/* In no time: a kernel looks at nothing while it counts them. Of 2^29 outputs and taps each. */
+START_TEST(many_pairs)
+{
+	const int64_t n = INT64_C(1) << 29;
+	const struct window_axis axis = {2 * n - 1, n, n, 1, 1, 0, 0, 0, 0};
+	ck_assert_int_eq(window_pairs(&axis), n * n);
+	const struct window_axis padded = {1, n, n, 1, 1, n - 1, n - 1, 0, 0};
+	ck_assert_int_eq(window_pairs(&padded), n);
+	/* A phase of a transposed convolution that begins behind the first input. */
+	const struct window_axis behind = {9, 4, 3, 1, 1, -2, 0, 0, 0};
+	ck_assert(agrees(&behind));
+}
+END_TEST
+
 Suite *suite_window(void)
 {
 	Suite *suite = suite_create("device/kernel_support/window");
 	TCase *tcase = tcase_create("window");
 	tcase_add_test(tcase, all_small_windows);
 	tcase_add_test(tcase, extremes);
+	tcase_add_test(tcase, many_pairs);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
