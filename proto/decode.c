@@ -127,17 +127,6 @@ static bool put_string(struct decode *decode, const ProtobufCFieldDescriptor *fi
 	return true;
 }
 
-bool decode_note_borrowed(struct decode *decode, ProtobufCBinaryData *payload)
-{
-	struct decode_borrowed *borrowed = budget_alloc(decode->budget, sizeof(*borrowed));
-
-	if (!borrowed)
-		return false;
-	*borrowed = (struct decode_borrowed){payload, decode->borrowed};
-	decode->borrowed = borrowed;
-	return true;
-}
-
 /* What is in a list may move, and what is in a oneof may become something else: there it is copied. */
 static bool put_bytes(struct decode *decode, const ProtobufCFieldDescriptor *field, const struct value *value,
 		      ProtobufCBinaryData *to)
@@ -149,14 +138,14 @@ static bool put_bytes(struct decode *decode, const ProtobufCFieldDescriptor *fie
 	if (!n)
 		return true;
 	to->data = stays ? (uint8_t *)(uintptr_t)value->at : copy(decode, value->at, n, n);
-	return to->data && (!stays || decode_note_borrowed(decode, to));
+	return to->data && (!stays || borrowed_add(&decode->borrowed, decode->budget, to));
 }
 
 static bool put_message(struct decode *decode, const ProtobufCFieldDescriptor *field, const struct value *value,
 			ProtobufCMessage **to, ProtobufCMessage *earlier)
 {
 	*to = decode_message(decode, field->descriptor, value->at, (size_t)(value->end - value->at));
-	return *to && (!earlier || merge_messages(decode, earlier, *to));
+	return *to && (!earlier || merge_messages(decode->budget, &decode->borrowed, earlier, *to));
 }
 
 /* `earlier`: the inner message that the place has, or NULL. */
@@ -351,15 +340,4 @@ ProtobufCMessage *decode_message(struct decode *decode, const ProtobufCMessageDe
 		at = value.end;
 	}
 	return message;
-}
-
-void decode_rebase(const struct decode_borrowed *borrowed, const uint8_t *from, size_t n, uint8_t *to)
-{
-	for (; borrowed; borrowed = borrowed->next) {
-		uintptr_t off = (uintptr_t)borrowed->payload->data - (uintptr_t)from;
-
-		/* A payload that was merged, or came twice, is noted more than once. */
-		if (borrowed->payload->data && off < n)
-			borrowed->payload->data = to + off;
-	}
 }

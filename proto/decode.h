@@ -2,7 +2,7 @@
  * accepts, with the values that it gives. All memory is the budget's, and no more fields are read than allowed: a
  * frame of fields, of which one is as little as two bytes, takes a hundred times as long as one of payload.
  * Payloads are not copied: they stay in the message's bytes. Unknown fields are left out: nothing of a message can
- * then lead to bytes that decode_rebase does not follow. */
+ * then lead to bytes that borrowed_rebase does not follow. */
 #ifndef PROTO_DECODE_H
 #define PROTO_DECODE_H
 
@@ -11,17 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/budget.h"
+#include "proto/borrowed.h"
 
 /* Of one request: at 10 to 30 ns each, half a millisecond at most. */
 enum { DECODE_FIELDS_MAX = 12288 };
 /* Text is copied. No field of a request needs more, nor do the names and labels of all fields together. */
 enum { DECODE_TEXT_BYTES_MAX = 4096, DECODE_TEXTS_BYTES_MAX = 512 << 10 };
-
-struct decode_borrowed {
-	ProtobufCBinaryData *payload;
-	struct decode_borrowed *next;
-};
 
 /* Set the first two, and the rest to 0. */
 struct decode {
@@ -31,8 +26,8 @@ struct decode {
 	size_t n_whole; /* where it has too many: messages of its outermost list that were read as a whole */
 	const ProtobufCFieldDescriptor *long_text; /* the field whose text is too long, or NULL */
 	size_t long_text_bytes;
-	size_t texts_bytes;		  /* of all texts so far; more than DECODE_TEXTS_BYTES_MAX are refused */
-	struct decode_borrowed *borrowed; /* payloads that lie in the message's bytes */
+	size_t texts_bytes;	   /* of all texts so far; more than DECODE_TEXTS_BYTES_MAX are refused */
+	struct borrowed *borrowed; /* payloads that lie in the message's bytes */
 	const ProtobufCMessage *outermost;
 	uint32_t unknown; /* the first field of the outermost message that its type has not; 0: none */
 };
@@ -42,11 +37,5 @@ struct decode {
  * lives until the budget is reset. */
 ProtobufCMessage *decode_message(struct decode *decode, const ProtobufCMessageDescriptor *type,
 				 const uint8_t *bytes, size_t n);
-
-/* The message's n bytes lie at `to` from now on. */
-void decode_rebase(const struct decode_borrowed *borrowed, const uint8_t *from, size_t n, uint8_t *to);
-
-/* For merging: this payload may lie in the message's bytes. False: the budget ends. */
-bool decode_note_borrowed(struct decode *decode, ProtobufCBinaryData *payload);
 
 #endif

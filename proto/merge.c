@@ -35,38 +35,40 @@ static bool keep_oneof(const ProtobufCFieldDescriptor *field, const ProtobufCMes
 	return true;
 }
 
-static bool keep_bytes(struct decode *decode, ProtobufCBinaryData *earlier, ProtobufCBinaryData *later)
+static bool keep_bytes(struct budget *budget, struct borrowed **borrowed, ProtobufCBinaryData *earlier,
+		       ProtobufCBinaryData *later)
 {
 	if (later->data || !earlier->data)
 		return true;
 	*later = *earlier;
-	return decode_note_borrowed(decode, later);
+	return borrowed_add(borrowed, budget, later);
 }
 
-static bool merge_inner(struct decode *decode, ProtobufCMessage *earlier, ProtobufCMessage **later)
+static bool merge_inner(struct budget *budget, struct borrowed **borrowed, ProtobufCMessage *earlier,
+			ProtobufCMessage **later)
 {
 	if (!earlier)
 		return true;
 	if (*later)
-		return merge_messages(decode, earlier, *later);
+		return merge_messages(budget, borrowed, earlier, *later);
 	*later = earlier;
 	return true;
 }
 
-static bool merge_member(struct decode *decode, const ProtobufCFieldDescriptor *field, ProtobufCMessage *earlier,
-			 ProtobufCMessage *later)
+static bool merge_member(struct budget *budget, struct borrowed **borrowed, const ProtobufCFieldDescriptor *field,
+			 ProtobufCMessage *earlier, ProtobufCMessage *later)
 {
 	void *from = member_of(earlier, field), *to = member_of(later, field);
 
 	if (field->label == PROTOBUF_C_LABEL_REPEATED)
-		return !*member_count(earlier, field) || join_lists(decode->budget, field, earlier, later);
+		return !*member_count(earlier, field) || join_lists(budget, field, earlier, later);
 	if (member_is_of_oneof(field))
 		return keep_oneof(field, earlier, later);
 	switch (field->type) {
 	case PROTOBUF_C_TYPE_MESSAGE:
-		return merge_inner(decode, *(ProtobufCMessage **)from, to);
+		return merge_inner(budget, borrowed, *(ProtobufCMessage **)from, to);
 	case PROTOBUF_C_TYPE_BYTES:
-		return keep_bytes(decode, from, to);
+		return keep_bytes(budget, borrowed, from, to);
 	case PROTOBUF_C_TYPE_STRING:
 		if (*(const char **)to == field->default_value)
 			*(char **)to = *(char **)from;
@@ -76,12 +78,13 @@ static bool merge_member(struct decode *decode, const ProtobufCFieldDescriptor *
 	}
 }
 
-bool merge_messages(struct decode *decode, ProtobufCMessage *earlier, ProtobufCMessage *later)
+bool merge_messages(struct budget *budget, struct borrowed **borrowed, ProtobufCMessage *earlier,
+		    ProtobufCMessage *later)
 {
 	const ProtobufCMessageDescriptor *type = later->descriptor;
 
 	for (unsigned i = 0; i < type->n_fields; i++)
-		if (!merge_member(decode, &type->fields[i], earlier, later))
+		if (!merge_member(budget, borrowed, &type->fields[i], earlier, later))
 			return false;
 	return true;
 }

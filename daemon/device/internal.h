@@ -60,6 +60,11 @@ static inline int64_t place_end(const struct npumem_place *place)
 	return place->offset + place->bytes_per_npu;
 }
 
+static inline bool places_share_offsets(const struct npumem_place *a, const struct npumem_place *b)
+{
+	return a->offset < place_end(b) && b->offset < place_end(a);
+}
+
 /* The quanta of the arena that have [offset, end). */
 static inline uint64_t quanta_from(int64_t offset)
 {

@@ -31,8 +31,8 @@ static int refuse_text(const struct decode *decode, struct npumem_error *error)
 }
 
 static int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
-			  const Npumem__V1__Request **request, const struct decode_borrowed **borrowed,
-			  uint32_t *unknown, struct npumem_error *error)
+			  const Npumem__V1__Request **request, const struct borrowed **borrowed, uint32_t *unknown,
+			  struct npumem_error *error)
 {
 	struct decode decode = {.budget = budget, .n_fields = DECODE_FIELDS_MAX};
 

@@ -294,7 +294,7 @@ HELD = {
     "daemon/device/arena/arena.c": "host_bytes",
     "daemon/device/arena/block_bitmap.c": "fixed",
     "daemon/device/arena/odd_blocks.c": "fixed",
-    "daemon/device/device.c": "fixed",
+    "daemon/device/life.c": "fixed",
     "daemon/device/memory/chunks.c": "host_bytes",
     "daemon/device/memory/heap.c": "fixed",
     "daemon/device/memory/heap.h": "fixed",

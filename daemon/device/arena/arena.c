@@ -13,6 +13,7 @@ struct chunk {
 	struct block blocks[CHUNK_BLOCKS];
 };
 
+static_assert(LINE_QUANTA * ARENA_QUANTUM == ARENA_ALIGN_MAX, "what block_heap.h says of a line");
 static_assert(sizeof(struct block) <= 56, "each tensor has one: see tensors/tensor.h");
 
 static void block_give_entry(struct arena *arena, struct block *block)

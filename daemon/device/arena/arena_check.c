@@ -1,4 +1,5 @@
 /* The invariants of the arena, each looked at by itself. */
+#include "daemon/device/arena/arena.h"
 #include "daemon/device/arena/free_blocks.h"
 
 static const char *check_heaps(const struct arena *arena, uint32_t n_free)

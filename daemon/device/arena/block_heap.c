@@ -1,6 +1,8 @@
 /* Skew heaps that go left or right by chance instead of always. */
 #include "daemon/device/arena/block_heap.h"
 
+#include <stddef.h>
+
 void block_heap_mix(struct block **link, struct block *a, struct block *b, uint32_t *coin)
 {
 	while (!block_is_edge(b)) {

@@ -3,9 +3,10 @@
 #ifndef DEVICE_BLOCK_HEAP_H
 #define DEVICE_BLOCK_HEAP_H
 
-#include "daemon/device/arena/arena.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-enum { LINE_QUANTA = ARENA_ALIGN_MAX / ARENA_QUANTUM };
+enum { LINE_QUANTA = 32 }; /* what the largest alignment of an allocation spans */
 
 struct block {
 	uint32_t offset;

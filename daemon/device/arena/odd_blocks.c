@@ -4,25 +4,23 @@
 
 #include <errno.h>
 
-#include "daemon/device/arena/free_blocks.h"
-
 /* The number of the list that a size belongs to. */
 static uint32_t key_of(uint32_t size)
 {
-	return size < ODD_SMALL ? size : size / ODD_LINE + ODD_SMALL - ODD_SMALL / ODD_LINE;
+	return size < ODD_SMALL ? size : size / LINE_QUANTA + ODD_SMALL - ODD_SMALL / LINE_QUANTA;
 }
 
 /* The largest size of a key. */
 static uint32_t last_of(uint64_t key)
 {
-	uint64_t line = key - (ODD_SMALL - ODD_SMALL / ODD_LINE);
-	return (uint32_t)(key < ODD_SMALL ? key : line * ODD_LINE + ODD_LINE - 1);
+	uint64_t line = key - (ODD_SMALL - ODD_SMALL / LINE_QUANTA);
+	return (uint32_t)(key < ODD_SMALL ? key : line * LINE_QUANTA + LINE_QUANTA - 1);
 }
 
 /* Equal for blocks that are alike, and the order of leaders. */
 static uint64_t kind_of(const struct block *block)
 {
-	return (uint64_t)block->size * ODD_LINE + block->offset % ODD_LINE;
+	return (uint64_t)block->size * LINE_QUANTA + block->offset % LINE_QUANTA;
 }
 
 int odd_blocks_init(struct odd_blocks *odd, const struct heap *heap, uint32_t size)

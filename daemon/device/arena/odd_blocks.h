@@ -2,17 +2,16 @@
  *
  * What fits into a block follows from its size and from where it starts within a line. Those alike in both are a
  * heap, and the lowest of them is its leader. The leaders of one size are a list, from 32 lines on of all sizes of
- * as many whole lines, in order of size and of where they start within a line: at most ODD_LINE leaders of small
- * blocks, and its square of large ones. `keys` has the keys of the lists that there are. So every question looks
- * at a bounded number of blocks, however many there are. */
+ * as many whole lines, in order of size and of where they start within a line: at most LINE_QUANTA leaders of
+ * small blocks, and its square of large ones. `keys` has the keys of the lists that there are. So every question
+ * looks at a bounded number of blocks, however many there are. */
 #ifndef DEVICE_ODD_BLOCKS_H
 #define DEVICE_ODD_BLOCKS_H
 
 #include "daemon/device/arena/block_bitmap.h"
+#include "daemon/device/arena/block_heap.h"
 
-enum { ODD_LINE = 32 /* quanta */, ODD_SMALL = 32 * ODD_LINE };
-
-struct block;
+enum { ODD_SMALL = 32 * LINE_QUANTA };
 
 struct odd_blocks {
 	struct block_bitmap keys;

@@ -2,9 +2,9 @@
  * padding crops. Outputs that lie a stride apart meet the same taps, in falling order for rising inputs: they are
  * an ordinary convolution by those taps, reversed. */
 #include "daemon/device/engine/conv.h"
-#include "daemon/device/kernel_support/windows/convolution.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/steps.h"
+#include "daemon/device/kernel_support/windows/convolution_run.h"
 
 static int64_t groups(const struct kernel_call *call)
 {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "daemon/device/implementations.h"
-#include "daemon/device/memory/transpose.h"
 
 static inline __attribute__((always_inline)) void copy_piece(uint8_t *to, const uint8_t *from, size_t piece)
 {
@@ -115,7 +114,7 @@ void blocks_fill(uint8_t *to, const struct blocks *blocks, const uint8_t *patter
 		fill_row(to + j * blocks->to_pitch[1], blocks->bytes, blocks->n[0], blocks->to_pitch[0], pattern);
 }
 
-const struct blocks_paths blocks__scalar = {blocks_copy, transpose_blocks, blocks_fill};
+const struct blocks_paths blocks__scalar = {blocks_copy, blocks_transpose, blocks_fill};
 
 const struct blocks_paths *blocks_paths(enum isa isa)
 {

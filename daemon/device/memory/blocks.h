@@ -33,6 +33,7 @@ const struct blocks_paths *blocks_paths(enum isa isa);
 
 /* The paths that every processor has. */
 void blocks_copy(uint8_t *to, const uint8_t *from, const struct blocks *blocks);
+void blocks_transpose(uint8_t *to, const uint8_t *from, const struct blocks *blocks);
 void blocks_fill(uint8_t *to, const struct blocks *blocks, const uint8_t *pattern);
 
 #endif

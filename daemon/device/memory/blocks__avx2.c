@@ -7,7 +7,6 @@
 
 #include "daemon/device/implementations.h"
 #include "daemon/device/memory/blocks.h"
-#include "daemon/device/memory/transpose.h"
 
 enum { VECTOR = 32, PIECE = 16 };
 
@@ -70,4 +69,4 @@ static void copy(uint8_t *to, const uint8_t *from, const struct blocks *blocks)
 			compress(to, from, b.bytes, b.from_pitch[0], b.n[0]);
 }
 
-const struct blocks_paths blocks__avx2 = {copy, transpose_blocks, blocks_fill};
+const struct blocks_paths blocks__avx2 = {copy, blocks_transpose, blocks_fill};

@@ -8,7 +8,6 @@
 
 #include "daemon/device/implementations.h"
 #include "daemon/device/memory/blocks.h"
-#include "daemon/device/memory/transpose.h"
 
 enum { LINE = 64 };
 
@@ -185,4 +184,4 @@ static void fill(uint8_t *to, const struct blocks *blocks, const uint8_t *patter
 	}
 }
 
-const struct blocks_paths blocks__avx512vnni = {copy, transpose_blocks, fill};
+const struct blocks_paths blocks__avx512vnni = {copy, blocks_transpose, fill};

@@ -8,7 +8,6 @@
 #include "daemon/device/operations/move_box.h"
 #include "daemon/device/operations/move_columns.h"
 #include "daemon/device/operations/move_marks.h"
-#include "daemon/device/operations/move_side.h"
 
 struct move_host move_dense(const struct npumem_place *place, void *base, int64_t first)
 {

@@ -6,15 +6,8 @@
 #ifndef DEVICE_MOVE_H
 #define DEVICE_MOVE_H
 
-#include "daemon/device/memory/local.h"
+#include "daemon/device/operations/move_side.h"
 #include "daemon/device/operations/move_watch.h"
-
-/* A host array as element (n, c, h, w) of a logical shape at base + (n*n_stride + ...) elements; a matrix has its
- * row in n and its column in w. */
-struct move_host {
-	uint8_t *base; /* of element 0 */
-	struct npumem_dims stride;
-};
 
 /* The dense row-major array of a place, whose element `first` is at `base`. */
 struct move_host move_dense(const struct npumem_place *place, void *base, int64_t first);
@@ -36,11 +29,5 @@ bool move_within(struct local *local, const struct npumem_place *from, const str
 /* Sets every element to the `element` bytes at `value`; dummies become 0. */
 bool move_fill(struct local *local, const struct npumem_place *to, const void *value, bool is_known,
 	       struct move_watch *watch);
-
-/* The byte size of one element. */
-static inline int64_t move_element_bytes(const struct npumem_place *place)
-{
-	return place->word_bytes / place->lanes;
-}
 
 #endif

@@ -3,7 +3,8 @@
 #ifndef DEVICE_MOVE_COLUMNS_H
 #define DEVICE_MOVE_COLUMNS_H
 
-#include "daemon/device/operations/move.h"
+#include "daemon/device/memory/local.h"
+#include "daemon/device/operations/move_watch.h"
 
 /* All elements, dummies and marks aside. As move_within. */
 bool move_columns(struct local *local, const struct npumem_place *from, const struct npumem_place *to,

@@ -4,7 +4,14 @@
 #define DEVICE_MOVE_SIDE_H
 
 #include "daemon/device/geometry/parts.h"
-#include "daemon/device/operations/move.h"
+#include "daemon/device/memory/local.h"
+
+/* A host array as element (n, c, h, w) of a logical shape at base + (n*n_stride + ...) elements; a matrix has its
+ * row in n and its column in w. */
+struct move_host {
+	uint8_t *base; /* of element 0 */
+	struct npumem_dims stride;
+};
 
 struct move_side {
 	const struct local *local;
@@ -12,6 +19,12 @@ struct move_side {
 	struct move_host host;
 	int64_t element_bytes;
 };
+
+/* The byte size of one element. */
+static inline int64_t move_element_bytes(const struct npumem_place *place)
+{
+	return place->word_bytes / place->lanes;
+}
 
 /* Bytes from one element to the next one in each loop of a box whose words have n_lanes. */
 struct move_pitches {

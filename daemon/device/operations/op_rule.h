@@ -1,4 +1,4 @@
-/* What each kind of operation is made of: one row a kind, in op.c. */
+/* What each kind of operation is made of: one row a kind. */
 #ifndef DEVICE_OP_RULE_H
 #define DEVICE_OP_RULE_H
 

@@ -12,6 +12,7 @@
 #include "daemon/device/internal.h"
 #include "daemon/device/placement/explain.h"
 #include "daemon/device/reuse/overlap.h"
+#include "daemon/device/reuse/overlap_walk.h"
 #include "daemon/device/reuse/reuse_search.h"
 #include "daemon/device/tensors/meetings.h"
 #include "daemon/device/tensors/table.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "daemon/device/placement/compact.h"
-#include "daemon/device/reuse/overlap.h"
+#include "daemon/device/reuse/overlap_walk.h"
 #include "daemon/device/reuse/reuse_search.h"
 
 /* A refused request, and what could be done about it. */
@@ -113,7 +113,7 @@ static bool check_neighbour(void *ctx, struct tensor *other)
 	struct if_safe *if_safe = ctx;
 	const struct npumem_place *place = if_safe->refusal->place;
 	struct error_context quiet = {.error = NULL};
-	if (tensor_offset(other) >= place_end(place) || place->offset >= tensor_end(other))
+	if (!places_share_offsets(place, TENSOR_PLACE(other)))
 		return true;
 	reuse_check_begin(&if_safe->check, if_safe->refusal->device, place, &if_safe->wish, other);
 	if_safe->status = reuse_check_step(&if_safe->check, &if_safe->steps, &quiet);

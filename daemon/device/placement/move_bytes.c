@@ -8,7 +8,7 @@
  * bytes moved. A word of 0 says that no compaction is under way. */
 #include "daemon/device/placement/move_bytes.h"
 
-#include "daemon/device/reuse/overlap.h"
+#include "daemon/device/reuse/overlap_walk.h"
 #include "daemon/device/tensors/changes.h"
 
 _Static_assert((int)DEVICE_MOVES_MAX == (int)KEPT_MOVES_MAX, "each move of a step is kept");

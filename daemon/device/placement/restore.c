@@ -8,6 +8,7 @@
 #include "daemon/device/internal.h"
 #include "daemon/device/placement/move_bytes.h"
 #include "daemon/device/reuse/overlap.h"
+#include "daemon/device/reuse/overlap_walk.h"
 #include "daemon/device/tensors/changes.h"
 #include "daemon/device/reuse/reuse.h"
 #include "daemon/device/tensors/meetings.h"

@@ -5,6 +5,7 @@
 #include "daemon/device/geometry/intersect.h"
 #include "daemon/device/reuse/overlap.h"
 #include "daemon/device/reuse/overlap_count.h"
+#include "daemon/device/reuse/overlap_walk.h"
 #include "daemon/device/geometry/runs.h"
 #include "daemon/device/tensors/meetings.h"
 #include "daemon/device/tensors/written.h"

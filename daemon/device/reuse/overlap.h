@@ -1,7 +1,5 @@
-/* Footprints over footprints. A tensor that was placed over others is a guest; the others are its hosts. It is a guest
- * as long as it shares quanta with one of them. Hosts are found by the arena's tags, guests by the device's set of
- * them, which is empty unless somebody asked for reuse.
- */
+/* Footprints over footprints. A tensor that was placed over others is a guest; the others are its hosts. It is a
+ * guest as long as it shares quanta with one of them. */
 #ifndef DEVICE_OVERLAP_H
 #define DEVICE_OVERLAP_H
 
@@ -9,22 +7,6 @@
 
 /* Gives up what is kept for guests, not the tensors. */
 void overlap_deinit(struct device *device);
-
-/* Visits each live tensor (no views), but `except`, whose footprint has bytes in the quanta of [offset, offset +
- * bytes), hosts first and each of the two in order of offset; return false to stop. False where the visitor
- * stopped. O(log n) for each. */
-bool overlap_each(const struct device *device, int64_t offset, int64_t bytes, const struct tensor *except,
-		  bool (*visit)(void *ctx, struct tensor *tensor), void *ctx);
-
-/* The same in pieces, between which tensors may come and go: one that stays is found once. Zeroed to begin. */
-struct overlap_cursor {
-	uint64_t offset;	       /* hosts from here on */
-	bool guests;		       /* hosts are done */
-	uint64_t guest_from, guest_id; /* guests behind this one */
-};
-/* The next one; NULL: there is none. */
-struct tensor *overlap_next(const struct device *device, int64_t offset, int64_t bytes,
-			    struct overlap_cursor *cursor);
 
 /* Takes what is still free of a new guest's range, and makes it a guest. 0 or -ENOMEM (nothing changed). */
 int overlap_enter(struct device *device, struct tensor *guest);
@@ -37,17 +19,10 @@ void overlap_settle_all(struct device *device);
  * becomes an ordinary tensor. Cannot fail. */
 void overlap_leave(struct device *device, struct tensor *tensor);
 
-/* Whether another tensor has bytes in a quantum of this one's range. */
-bool overlap_any(const struct device *device, const struct tensor *tensor);
-
 /* Whether compaction would leave it where it is: it is pinned, or shares quanta with another one. */
 bool overlap_is_immovable(const struct device *device, const struct tensor *tensor);
 /* Counts a tensor that has its place, and those that share quanta with it, as immovable where they are. To be
  * called when a tensor has got its place. overlap_leave takes back what follows from the one that leaves. */
 void overlap_count_immovable(struct device *device, struct tensor *tensor);
-
-/* The tensor that a place's range of offsets meets, byte by byte; of several the one that starts first; NULL:
- * none. */
-struct tensor *overlap_first(const struct device *device, const struct npumem_place *place);
 
 #endif

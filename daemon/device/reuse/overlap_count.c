@@ -9,7 +9,7 @@
 
 #include "daemon/device/geometry/npu_groups.h"
 #include "daemon/device/memory/bits.h"
-#include "daemon/device/reuse/overlap.h"
+#include "daemon/device/reuse/overlap_walk.h"
 
 /* In order of strength, as the flags are. */
 enum { EMPTY, PADDING, DUMMY, DATA, N_KINDS };

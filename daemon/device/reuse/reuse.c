@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "daemon/device/reuse/overlap.h"
+#include "daemon/device/reuse/overlap_walk.h"
 #include "daemon/device/tensors/meetings.h"
 
 /* ---- how many ---- */
@@ -19,7 +19,7 @@ struct crowd {
 static bool count_meeting(void *ctx, struct tensor *tensor)
 {
 	struct crowd *crowd = ctx;
-	if (tensor_offset(tensor) >= place_end(crowd->place) || crowd->place->offset >= tensor_end(tensor))
+	if (!places_share_offsets(crowd->place, TENSOR_PLACE(tensor)))
 		return true;
 	if (tensor->n_meetings == MEETINGS_MAX)
 		crowd->full = tensor;

@@ -4,7 +4,7 @@
 #define DEVICE_REUSE_SEARCH_H
 
 #include "daemon/device/geometry/npu_groups.h"
-#include "daemon/device/reuse/overlap.h"
+#include "daemon/device/reuse/overlap_walk.h"
 #include "daemon/device/reuse/reuse.h"
 
 /* Bits that two maps of a search may have for a tensor's own bytes: of 64 or 128 bytes each where the tensor lies

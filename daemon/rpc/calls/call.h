@@ -87,9 +87,9 @@ struct call {
 	uint64_t id;
 	const Npumem__V1__Request *request; /* read into `budget`; NULL: it could not be */
 	struct budget budget;
-	struct list *list;			/* whose operations a submit runs; NULL: it has its own */
-	const struct decode_borrowed *borrowed; /* payloads of the request, which lie in `message` */
-	uint8_t *message; /* its bytes, where somebody needs them; owned where `owns_message` */
+	struct list *list;		 /* whose operations a submit runs; NULL: it has its own */
+	const struct borrowed *borrowed; /* payloads of the request, which lie in `message` */
+	uint8_t *message;		 /* its bytes, where somebody needs them; owned where `owns_message` */
 	size_t bytes;
 	bool owns_message;
 	size_t extra_bytes;		    /* host memory of `operate` and `kept_error` */

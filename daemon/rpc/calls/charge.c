@@ -23,7 +23,7 @@ static bool own_message(struct call *call)
 		return false;
 	if (copy) {
 		memcpy(copy, call->message, call->bytes);
-		decode_rebase(call->borrowed, call->message, call->bytes, copy);
+		borrowed_rebase(call->borrowed, call->message, call->bytes, copy);
 	}
 	call->message = copy;
 	call->owns_message = copy != NULL;

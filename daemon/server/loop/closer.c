@@ -1,16 +1,13 @@
-/* Queues are linked lists by descriptor, so that nothing has to be allocated for a close.
- * Invariant: a closer_user is freed by the loop alone, when it has no connection and all that was handed over for
+/* Invariant: a closer_user is freed by the loop alone, when it has no connection and all that was handed over for
  * it is closed. What sleeps is in closer_threads.c. */
 #include "daemon/server/loop/closer.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <utlist.h>
 
-#include "daemon/server/loop/closer_threads.h"
 #include "daemon/server/process/log.h"
 
 enum {
@@ -24,8 +21,11 @@ static void init_user(struct closer *closer, struct closer_user *user, struct li
 {
 	*user = (struct closer_user){.closer = closer, .limits = limits};
 	for (int kind = 0; kind < CLOSER_KINDS; kind++)
-		user->queues[kind] = (struct closer_queue){
-			.user = user, .kind = (enum closer_kind)kind, .first_fd = -1, .last_fd = -1};
+		user->queues[kind] = (struct closer_queue){.user = user,
+							   .limits = limits,
+							   .kind = (enum closer_kind)kind,
+							   .first_fd = -1,
+							   .last_fd = -1};
 }
 
 struct closer_user *closer_take_user(struct closer *closer, uint32_t uid)
@@ -95,7 +95,7 @@ void closer_drop_user(struct closer_user *user)
 
 int closer_refuse(const struct closer_user *user, struct npumem_error *error)
 {
-	if (user->is_stuck)
+	if (user->queues[CLOSER_RECEIVED].is_stuck)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 					"the close of a file descriptor that uid %" PRIu32
 					" has passed does not return: until it does, this uid passes no others",
@@ -110,7 +110,9 @@ int closer_refuse(const struct closer_user *user, struct npumem_error *error)
 
 static void on_tick(uv_timer_t *timer)
 {
-	closer_threads_tick(timer->data);
+	struct closer *closer = timer->data;
+
+	closer_threads_tick(&closer->threads);
 }
 
 /* Without something to look at the timer does not run. */
@@ -125,19 +127,8 @@ static void begin_pending(struct closer_user *user)
 
 static void add_fd(struct closer_user *user, enum closer_kind kind, int fd)
 {
-	struct closer *closer = user->closer;
-	struct closer_queue *queue = &user->queues[kind];
-
 	begin_pending(user);
-	uv_mutex_lock(&closer->lock);
-	closer->next_fd[fd] = -1;
-	if (queue->first_fd < 0)
-		queue->first_fd = fd;
-	else
-		closer->next_fd[queue->last_fd] = fd;
-	queue->last_fd = fd;
-	closer_threads_add_ready(closer, queue);
-	uv_mutex_unlock(&closer->lock);
+	closer_threads_add_fd(&user->closer->threads, &user->queues[kind], fd);
 }
 
 void closer_add_received(struct closer_user *user, int fd)
@@ -161,15 +152,9 @@ void closer_add_turned_away(struct closer_user *user, int fd)
 
 void closer_add_mapping(struct closer_user *user, struct closer_mapping *mapping)
 {
-	struct closer *closer = user->closer;
-	struct closer_queue *queue = &user->queues[CLOSER_MAPPINGS];
-
 	charge(user, LIMITS_SEGMENT_BYTES, mapping->bytes);
 	begin_pending(user);
-	uv_mutex_lock(&closer->lock);
-	LL_PREPEND(queue->mappings, mapping);
-	closer_threads_add_ready(closer, queue);
-	uv_mutex_unlock(&closer->lock);
+	closer_threads_add_mapping(&user->closer->threads, &user->queues[CLOSER_MAPPINGS], mapping);
 }
 
 void closer_close_mapped(struct closer_user *user, int fd)
@@ -180,32 +165,13 @@ void closer_close_mapped(struct closer_user *user, int fd)
 
 /* ---- what is closed ---- */
 
-/* NULL: none. What it has closed is the loop's to settle. */
-static struct closer_queue *take_done(struct closer *closer, unsigned *n_closed, struct closer_mapping **unmapped)
+static void note_returned(struct closer_queue *queue)
 {
-	struct closer_queue *queue;
-
-	uv_mutex_lock(&closer->lock);
-	queue = closer->done;
-	if (queue) {
-		closer->done = queue->next_done;
-		queue->is_done = false;
-		*n_closed = queue->n_closed;
-		*unmapped = queue->unmapped;
-		queue->n_closed = 0;
-		queue->unmapped = NULL;
-	}
-	uv_mutex_unlock(&closer->lock);
-	return queue;
-}
-
-static void note_returned(struct closer_user *user)
-{
-	if (!user->is_stuck)
+	if (!queue->is_stuck)
 		return;
-	user->is_stuck = false;
+	queue->is_stuck = false;
 	log_line(LOG_LEVEL_INFO, "uid %" PRIu32 ": the close of its file descriptor has returned",
-		 user->limits->uid);
+		 queue->limits->uid);
 }
 
 /* Gives back what was charged. */
@@ -217,7 +183,7 @@ static void settle(struct closer_queue *queue, unsigned n_closed, struct closer_
 	unsigned n = n_closed;
 
 	if (queue->kind == CLOSER_RECEIVED && n_closed)
-		note_returned(user);
+		note_returned(queue);
 	if (queue->kind == CLOSER_TURNED_AWAY)
 		closer->n_turned_away -= n_closed;
 	closer->n_fds -= n_closed;
@@ -238,7 +204,7 @@ static void on_closed(uv_async_t *async)
 	struct closer_queue *queue;
 	unsigned n_closed;
 
-	while ((queue = take_done(closer, &n_closed, &unmapped)))
+	while ((queue = closer_threads_take_done(&closer->threads, &n_closed, &unmapped)))
 		settle(queue, n_closed, unmapped);
 	if (!closer->n_pending)
 		uv_timer_stop(&closer->tick);
@@ -267,15 +233,6 @@ static unsigned most_fds(void)
 	return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT_MAX ? 0 : (unsigned)limit.rlim_cur;
 }
 
-static int init_lock(struct closer *closer)
-{
-	int status = uv_mutex_init(&closer->lock);
-
-	if (!status)
-		status = uv_cond_init(&closer->work);
-	return status ? status : uv_cond_init(&closer->ended);
-}
-
 int closer_open(struct closer *closer, uv_loop_t *loop, const struct heap *heap, struct limits_table *limits)
 {
 	unsigned n_fds = most_fds();
@@ -283,17 +240,15 @@ int closer_open(struct closer *closer, uv_loop_t *loop, const struct heap *heap,
 
 	*closer = (struct closer){.heap = heap, .limits = limits};
 	init_user(closer, &closer->nobody, NULL);
-	closer->ready_end = &closer->ready;
 	closer->n_fds_max = n_fds > OWN_FDS ? n_fds - OWN_FDS : 0;
-	closer->next_fd = heap_alloc(heap, n_fds * sizeof(*closer->next_fd));
-	if (!closer->next_fd)
-		return -ENOMEM;
-	status = init_lock(closer);
-	if (!status)
-		status = open_handles(closer, loop);
+	status = closer_threads_init(&closer->threads, heap, n_fds, &closer->closed);
 	if (status)
-		heap_free(heap, closer->next_fd);
-	return status ? status : closer_threads_start(closer);
+		return status;
+	status = open_handles(closer, loop);
+	if (!status)
+		return closer_threads_start(&closer->threads);
+	closer_threads_deinit(&closer->threads, heap);
+	return status;
 }
 
 static void free_mappings(struct closer *closer, struct closer_mapping *mapping)
@@ -329,22 +284,13 @@ void closer_close(struct closer *closer)
 	closer->is_open = false;
 	uv_close((uv_handle_t *)&closer->closed, NULL);
 	uv_close((uv_handle_t *)&closer->tick, NULL);
-	uv_mutex_lock(&closer->lock);
-	closer->is_closing = true;
-	uv_cond_broadcast(&closer->work);
-	has_ended = closer_threads_wait(closer);
-	uv_mutex_unlock(&closer->lock);
+	has_ended = closer_threads_end(&closer->threads);
 	DL_FOREACH(closer->users, user)
 	drop_limits(user);
 	if (!has_ended)
 		return;
-	for (unsigned i = 0; i < closer->n_threads; i++)
-		uv_thread_join(&closer->threads[i].id);
 	DL_FOREACH_SAFE(closer->users, user, next)
 	free_user(user);
 	free_user(&closer->nobody);
-	heap_free(closer->heap, closer->next_fd);
-	uv_cond_destroy(&closer->ended);
-	uv_cond_destroy(&closer->work);
-	uv_mutex_destroy(&closer->lock);
+	closer_threads_deinit(&closer->threads, closer->heap);
 }

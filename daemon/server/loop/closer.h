@@ -11,44 +11,9 @@
 #ifndef SERVER_CLOSER_H
 #define SERVER_CLOSER_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <uv.h>
+#include "daemon/server/loop/closer_threads.h"
 
-#include "daemon/service/limits.h"
-
-enum {
-	CLOSER_THREADS_MAX = 64,
-	CLOSER_MESSAGE_FDS = 253, /* that one message can carry: SCM_MAX_FD of the kernel */
-	CLOSER_PENDING_MAX = 64,  /* descriptors of a user that are being closed, and it may pass more */
-};
-
-/* What is in a queue: descriptors that were received, whose close may never return; connections that were served,
- * and others, whose close returns when lingers are ended; or mappings, which may take long. */
-enum closer_kind { CLOSER_RECEIVED, CLOSER_CONNECTIONS, CLOSER_TURNED_AWAY, CLOSER_MAPPINGS, CLOSER_KINDS };
-
-struct closer_user;
-
-/* A mapping of a client's memory. */
-struct closer_mapping {
-	uint8_t *base;
-	uint64_t bytes;
-	struct closer_mapping *next;
-};
-
-struct closer_queue {
-	struct closer_user *user;
-	enum closer_kind kind;
-	int first_fd, last_fd; /* linked by closer->next_fd; -1: there are none */
-	struct closer_mapping *mappings;
-	bool is_running; /* a thread has taken something out of it */
-	bool is_ready;	 /* in closer->ready */
-	/* What is closed, and the loop has not settled. */
-	unsigned n_closed;
-	struct closer_mapping *unmapped;
-	bool is_done; /* in closer->done */
-	struct closer_queue *next_ready, *next_done;
-};
+enum { CLOSER_PENDING_MAX = 64 }; /* descriptors of a user that are being closed, and it may pass more */
 
 /* A user as far as closing goes. Exists while it has a connection, or something to be closed. */
 struct closer_user {
@@ -56,24 +21,13 @@ struct closer_user {
 	struct limits_user *limits; /* NULL: nobody is charged */
 	unsigned n_refs;	    /* of connections, and of what is to be closed */
 	uint64_t charged[LIMITS_N];
-	bool is_stuck; /* the close of one of its descriptors does not return */
 	struct closer_queue queues[CLOSER_KINDS];
 	struct closer_user *next, *prev;
-};
-
-struct closer_thread {
-	struct closer *closer;
-	uv_thread_t id;
-	clockid_t clock;	    /* its processor time */
-	struct closer_queue *queue; /* out of which it closes; NULL: it has nothing to do */
-	uint64_t since_ns, since_cpu_ns;
-	bool has_ended;
 };
 
 struct closer {
 	const struct heap *heap;
 	struct limits_table *limits;
-	/* The loop's. */
 	uv_async_t closed;
 	uv_timer_t tick; /* for threads that take long; runs while something is to be closed */
 	struct closer_user *users, nobody;
@@ -82,15 +36,7 @@ struct closer {
 	unsigned n_pending;	/* descriptors and mappings that are being closed */
 	unsigned n_turned_away; /* connections that are turned away, and being closed */
 	bool is_open;
-
-	uv_mutex_t lock; /* of what follows, and of the queues */
-	uv_cond_t work;	 /* `ready` is not empty, or the end */
-	uv_cond_t ended; /* a thread has */
-	struct closer_queue *ready, **ready_end, *done;
-	int *next_fd; /* by descriptor: the next one in its queue */
-	unsigned n_threads;
-	bool is_closing;
-	struct closer_thread threads[CLOSER_THREADS_MAX];
+	struct closer_threads threads;
 };
 
 /* Starts a thread. `limits` outlives closer_close. 0 or -errno: nothing is open. */
@@ -122,7 +68,7 @@ static inline bool closer_may_turn_away(const struct closer *closer)
 /* Whether the user may pass descriptors: no close of one is stuck, and few are being closed. */
 static inline bool closer_may_pass(const struct closer_user *user)
 {
-	return !user->is_stuck && user->charged[LIMITS_DESCRIPTORS] < CLOSER_PENDING_MAX;
+	return !user->queues[CLOSER_RECEIVED].is_stuck && user->charged[LIMITS_DESCRIPTORS] < CLOSER_PENDING_MAX;
 }
 /* Why it may not. RESOURCE_EXHAUSTED. */
 int closer_refuse(const struct closer_user *user, struct npumem_error *error);

@@ -1,7 +1,9 @@
-/* Invariant: a queue is in `ready` exactly while it has something and no thread closes out of it; so a user keeps
+/* Queues are linked lists by descriptor, so that nothing has to be allocated for a close.
+ * Invariant: a queue is in `ready` exactly while it has something and no thread closes out of it; so a user keeps
  * at most one thread for each kind. The lock is not held while something is closed. */
 #include "daemon/server/loop/closer_threads.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -95,35 +97,36 @@ static void unmap(const struct closer_mapping *mapping)
 	}
 }
 
-void closer_threads_add_ready(struct closer *closer, struct closer_queue *queue)
+/* A thread takes from the queue, if there is something in it. The lock is held. */
+static void add_ready(struct closer_threads *threads, struct closer_queue *queue)
 {
 	if (queue->is_ready || queue->is_running || (queue->first_fd < 0 && !queue->mappings))
 		return;
 	queue->is_ready = true;
 	queue->next_ready = NULL;
-	*closer->ready_end = queue;
-	closer->ready_end = &queue->next_ready;
-	uv_cond_signal(&closer->work);
+	*threads->ready_end = queue;
+	threads->ready_end = &queue->next_ready;
+	uv_cond_signal(&threads->work);
 }
 
-static struct closer_queue *take_ready(struct closer *closer)
+static struct closer_queue *take_ready(struct closer_threads *threads)
 {
-	struct closer_queue *queue = closer->ready;
+	struct closer_queue *queue = threads->ready;
 
-	closer->ready = queue->next_ready;
-	if (!closer->ready)
-		closer->ready_end = &closer->ready;
+	threads->ready = queue->next_ready;
+	if (!threads->ready)
+		threads->ready_end = &threads->ready;
 	queue->is_ready = false;
 	return queue;
 }
 
-static unsigned take_fds(struct closer *closer, struct closer_queue *queue, int fds[CLOSER_MESSAGE_FDS])
+static unsigned take_fds(struct closer_threads *threads, struct closer_queue *queue, int fds[CLOSER_MESSAGE_FDS])
 {
 	unsigned n = 0;
 
 	while (n < CLOSER_MESSAGE_FDS && queue->first_fd >= 0) {
 		fds[n++] = queue->first_fd;
-		queue->first_fd = closer->next_fd[queue->first_fd];
+		queue->first_fd = threads->next_fd[queue->first_fd];
 	}
 	return n;
 }
@@ -131,9 +134,9 @@ static unsigned take_fds(struct closer *closer, struct closer_queue *queue, int 
 /* Closes some of a queue. The lock is held, but not meanwhile. */
 static void close_some(struct closer_thread *thread, struct closer_queue *queue)
 {
-	struct closer *closer = thread->closer;
+	struct closer_threads *threads = thread->threads;
 	int fds[CLOSER_MESSAGE_FDS];
-	unsigned n = take_fds(closer, queue, fds);
+	unsigned n = take_fds(threads, queue, fds);
 	struct closer_mapping *mapping = n ? NULL : queue->mappings;
 
 	if (mapping)
@@ -142,63 +145,129 @@ static void close_some(struct closer_thread *thread, struct closer_queue *queue)
 	thread->queue = queue;
 	thread->since_ns = now_ns(CLOCK_MONOTONIC);
 	thread->since_cpu_ns = now_ns(thread->clock);
-	uv_mutex_unlock(&closer->lock);
+	uv_mutex_unlock(&threads->lock);
 	close_fds(fds, n);
 	if (mapping)
 		unmap(mapping);
-	uv_mutex_lock(&closer->lock);
+	uv_mutex_lock(&threads->lock);
 	thread->queue = NULL;
 	queue->is_running = false;
 	queue->n_closed += n;
 	if (mapping)
 		LL_PREPEND(queue->unmapped, mapping);
-	if (closer->is_closing)
+	if (threads->is_closing)
 		return;
-	closer_threads_add_ready(closer, queue);
+	add_ready(threads, queue);
 	if (queue->is_done)
 		return;
 	queue->is_done = true;
-	LL_PREPEND2(closer->done, queue, next_done);
-	/* The kernel may give this thread's processor to the loop at once, and the loop would wait for the lock. */
-	uv_mutex_unlock(&closer->lock);
-	uv_async_send(&closer->closed);
-	uv_mutex_lock(&closer->lock);
+	LL_PREPEND2(threads->done, queue, next_done);
+	/* The kernel may give this thread's processor to the loop at once, which would wait for the lock. */
+	uv_mutex_unlock(&threads->lock);
+	uv_async_send(threads->closed);
+	uv_mutex_lock(&threads->lock);
 }
 
 static void run_thread(void *arg)
 {
 	struct closer_thread *thread = arg;
-	struct closer *closer = thread->closer;
+	struct closer_threads *threads = thread->threads;
 
 	pthread_getcpuclockid(pthread_self(), &thread->clock);
-	uv_mutex_lock(&closer->lock);
-	while (!closer->is_closing) {
-		if (closer->ready)
-			close_some(thread, take_ready(closer));
+	uv_mutex_lock(&threads->lock);
+	while (!threads->is_closing) {
+		if (threads->ready)
+			close_some(thread, take_ready(threads));
 		else
-			uv_cond_wait(&closer->work, &closer->lock);
+			uv_cond_wait(&threads->work, &threads->lock);
 	}
 	thread->has_ended = true;
-	uv_cond_signal(&closer->ended);
-	uv_mutex_unlock(&closer->lock);
+	uv_cond_signal(&threads->ended);
+	uv_mutex_unlock(&threads->lock);
 }
 
 /* ---- on the loop's thread ---- */
 
-int closer_threads_start(struct closer *closer)
+int closer_threads_init(struct closer_threads *threads, const struct heap *heap, unsigned n_fds,
+			uv_async_t *closed)
+{
+	int status = uv_mutex_init(&threads->lock);
+
+	if (!status)
+		status = uv_cond_init(&threads->work);
+	if (!status)
+		status = uv_cond_init(&threads->ended);
+	if (status)
+		return status;
+	threads->closed = closed;
+	threads->ready_end = &threads->ready;
+	threads->next_fd = heap_alloc(heap, n_fds * sizeof(*threads->next_fd));
+	return threads->next_fd ? 0 : -ENOMEM;
+}
+
+void closer_threads_deinit(struct closer_threads *threads, const struct heap *heap)
+{
+	heap_free(heap, threads->next_fd);
+	uv_cond_destroy(&threads->ended);
+	uv_cond_destroy(&threads->work);
+	uv_mutex_destroy(&threads->lock);
+}
+
+int closer_threads_start(struct closer_threads *threads)
 {
 	struct sigaction action = {.sa_handler = on_signal};
 	const uv_thread_options_t options = {.flags = UV_THREAD_HAS_STACK_SIZE, .stack_size = STACK_BYTES};
-	struct closer_thread *thread = &closer->threads[closer->n_threads];
+	struct closer_thread *thread = &threads->all[threads->n];
 	int status;
 
 	sigemptyset(&action.sa_mask);
 	sigaction(waking_signal(), &action, NULL);
-	thread->closer = closer;
+	thread->threads = threads;
 	status = uv_thread_create_ex(&thread->id, &options, run_thread, thread);
 	if (!status)
-		closer->n_threads++;
+		threads->n++;
 	return status;
+}
+
+void closer_threads_add_fd(struct closer_threads *threads, struct closer_queue *queue, int fd)
+{
+	uv_mutex_lock(&threads->lock);
+	threads->next_fd[fd] = -1;
+	if (queue->first_fd < 0)
+		queue->first_fd = fd;
+	else
+		threads->next_fd[queue->last_fd] = fd;
+	queue->last_fd = fd;
+	add_ready(threads, queue);
+	uv_mutex_unlock(&threads->lock);
+}
+
+void closer_threads_add_mapping(struct closer_threads *threads, struct closer_queue *queue,
+				struct closer_mapping *mapping)
+{
+	uv_mutex_lock(&threads->lock);
+	LL_PREPEND(queue->mappings, mapping);
+	add_ready(threads, queue);
+	uv_mutex_unlock(&threads->lock);
+}
+
+struct closer_queue *closer_threads_take_done(struct closer_threads *threads, unsigned *n_closed,
+					      struct closer_mapping **unmapped)
+{
+	struct closer_queue *queue;
+
+	uv_mutex_lock(&threads->lock);
+	queue = threads->done;
+	if (queue) {
+		threads->done = queue->next_done;
+		queue->is_done = false;
+		*n_closed = queue->n_closed;
+		*unmapped = queue->unmapped;
+		queue->n_closed = 0;
+		queue->unmapped = NULL;
+	}
+	uv_mutex_unlock(&threads->lock);
+	return queue;
 }
 
 /* Processor time that the close was given is no sleep. */
@@ -210,15 +279,15 @@ static bool is_lost(const struct closer_thread *thread, uint64_t passed_ns)
 	       passed_ns - ran_ns > (uint64_t)LOST_MS * NS_PER_MS;
 }
 
-static void note_lost(struct closer_user *user)
+static void note_lost(struct closer_queue *queue)
 {
-	if (user->is_stuck || !user->limits)
+	if (queue->is_stuck || !queue->limits)
 		return;
-	user->is_stuck = true;
+	queue->is_stuck = true;
 	log_line(LOG_LEVEL_WARNING,
 		 "uid %" PRIu32 ": the close of a file descriptor that it has passed does not return; it keeps a "
 		 "thread, and the uid passes no others",
-		 user->limits->uid);
+		 queue->limits->uid);
 }
 
 /* Returns whether its close takes long. The signal ends lingers; a thread that has just left the close ignores it.
@@ -231,35 +300,50 @@ static bool wake_thread(const struct closer_thread *thread, uint64_t now)
 		return false;
 	pthread_kill(thread->id, waking_signal());
 	if (is_lost(thread, passed_ns))
-		note_lost(thread->queue->user);
+		note_lost(thread->queue);
 	return passed_ns > (uint64_t)SLOW_MS * NS_PER_MS;
 }
 
-void closer_threads_tick(struct closer *closer)
+void closer_threads_tick(struct closer_threads *threads)
 {
 	uint64_t now = now_ns(CLOCK_MONOTONIC);
 	unsigned n_slow = 0;
 
-	uv_mutex_lock(&closer->lock);
-	for (unsigned i = 0; i < closer->n_threads; i++)
-		n_slow += wake_thread(&closer->threads[i], now);
+	uv_mutex_lock(&threads->lock);
+	for (unsigned i = 0; i < threads->n; i++)
+		n_slow += wake_thread(&threads->all[i], now);
 	/* Where there can be no other, those that there are go on. */
-	if (closer->ready && n_slow == closer->n_threads && n_slow < CLOSER_THREADS_MAX)
-		closer_threads_start(closer);
-	uv_mutex_unlock(&closer->lock);
+	if (threads->ready && n_slow == threads->n && n_slow < CLOSER_THREADS_MAX)
+		closer_threads_start(threads);
+	uv_mutex_unlock(&threads->lock);
 }
 
-bool closer_threads_wait(struct closer *closer)
+/* The lock is held. */
+static bool wait_for_all(struct closer_threads *threads)
 {
 	uint64_t end = uv_hrtime() + (uint64_t)END_MS * NS_PER_MS;
 
-	for (unsigned i = 0; i < closer->n_threads; i++) {
-		while (!closer->threads[i].has_ended) {
+	for (unsigned i = 0; i < threads->n; i++) {
+		while (!threads->all[i].has_ended) {
 			if (uv_hrtime() >= end)
 				return false;
-			wake_thread(&closer->threads[i], 0);
-			uv_cond_timedwait(&closer->ended, &closer->lock, (uint64_t)END_TICK_MS * NS_PER_MS);
+			wake_thread(&threads->all[i], 0);
+			uv_cond_timedwait(&threads->ended, &threads->lock, (uint64_t)END_TICK_MS * NS_PER_MS);
 		}
 	}
 	return true;
+}
+
+bool closer_threads_end(struct closer_threads *threads)
+{
+	bool have_ended;
+
+	uv_mutex_lock(&threads->lock);
+	threads->is_closing = true;
+	uv_cond_broadcast(&threads->work);
+	have_ended = wait_for_all(threads);
+	uv_mutex_unlock(&threads->lock);
+	for (unsigned i = 0; have_ended && i < threads->n; i++)
+		uv_thread_join(&threads->all[i].id);
+	return have_ended;
 }

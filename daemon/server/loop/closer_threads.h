@@ -1,16 +1,84 @@
-/* The threads of the closer: what may sleep, and what is done about it. */
+/* The threads of the closer: what may sleep, and what is done about it. All of this is called by the loop. */
 #ifndef SERVER_CLOSER_THREADS_H
 #define SERVER_CLOSER_THREADS_H
 
-#include "daemon/server/loop/closer.h"
+#include <stdbool.h>
+#include <uv.h>
 
+#include "daemon/service/limits.h"
+
+enum {
+	CLOSER_THREADS_MAX = 64,
+	CLOSER_MESSAGE_FDS = 253, /* that one message can carry: SCM_MAX_FD of the kernel */
+};
+
+/* What is in a queue: descriptors that were received, whose close may never return; connections that were served,
+ * and others, whose close returns when lingers are ended; or mappings, which may take long. */
+enum closer_kind { CLOSER_RECEIVED, CLOSER_CONNECTIONS, CLOSER_TURNED_AWAY, CLOSER_MAPPINGS, CLOSER_KINDS };
+
+struct closer_user;
+
+/* A mapping of a client's memory. */
+struct closer_mapping {
+	uint8_t *base;
+	uint64_t bytes;
+	struct closer_mapping *next;
+};
+
+struct closer_queue {
+	struct closer_user *user;
+	const struct limits_user *limits; /* of the user; NULL: nobody is charged */
+	enum closer_kind kind;
+	bool is_stuck;	       /* the close of a received descriptor does not return; the loop's */
+	int first_fd, last_fd; /* linked by next_fd; -1: there are none */
+	struct closer_mapping *mappings;
+	bool is_running; /* a thread has taken something out of it */
+	bool is_ready;	 /* in `ready` */
+	/* What is closed, and the loop has not settled. */
+	unsigned n_closed;
+	struct closer_mapping *unmapped;
+	bool is_done; /* in `done` */
+	struct closer_queue *next_ready, *next_done;
+};
+
+struct closer_thread {
+	struct closer_threads *threads;
+	uv_thread_t id;
+	clockid_t clock;	    /* its processor time */
+	struct closer_queue *queue; /* out of which it closes; NULL: it has nothing to do */
+	uint64_t since_ns, since_cpu_ns;
+	bool has_ended;
+};
+
+struct closer_threads {
+	uv_async_t *closed; /* sent when there is something in `done` */
+	uv_mutex_t lock;    /* of what follows, and of the queues */
+	uv_cond_t work;	    /* `ready` is not empty, or the end */
+	uv_cond_t ended;    /* a thread has */
+	struct closer_queue *ready, **ready_end, *done;
+	int *next_fd; /* by descriptor: the next one in its queue */
+	unsigned n;
+	bool is_closing;
+	struct closer_thread all[CLOSER_THREADS_MAX];
+};
+
+/* Zeroed to begin; no thread yet. 0 or -errno: no memory is held. */
+int closer_threads_init(struct closer_threads *threads, const struct heap *heap, unsigned n_fds,
+			uv_async_t *closed);
+/* Without a thread that runs. */
+void closer_threads_deinit(struct closer_threads *threads, const struct heap *heap);
 /* One thread more. 0 or -errno. */
-int closer_threads_start(struct closer *closer);
-/* A thread takes from the queue, if there is something in it. The lock is held. */
-void closer_threads_add_ready(struct closer *closer, struct closer_queue *queue);
-/* Ends lingers, notes users whose close does not return, and makes another thread where all are slow. */
-void closer_threads_tick(struct closer *closer);
-/* With is_closing: whether all threads end, which is waited for 200 ms. The lock is held. */
-bool closer_threads_wait(struct closer *closer);
+int closer_threads_start(struct closer_threads *threads);
+/* Whether all threads end, which is waited for 200 ms. */
+bool closer_threads_end(struct closer_threads *threads);
+
+void closer_threads_add_fd(struct closer_threads *threads, struct closer_queue *queue, int fd);
+void closer_threads_add_mapping(struct closer_threads *threads, struct closer_queue *queue,
+				struct closer_mapping *mapping);
+/* A queue out of which something was closed, and what; NULL: there is none. It is the caller's to settle. */
+struct closer_queue *closer_threads_take_done(struct closer_threads *threads, unsigned *n_closed,
+					      struct closer_mapping **unmapped);
+/* Ends lingers, notes queues whose close does not return, and makes another thread where all are slow. */
+void closer_threads_tick(struct closer_threads *threads);
 
 #endif

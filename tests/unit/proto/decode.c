@@ -131,7 +131,7 @@ static bool compare(struct pair *pair, const ProtobufCMessageDescriptor *type, c
 	ours = decode_message(&decode, type, first, n);
 	theirs = protobuf_c_message_unpack(type, &pair->theirs.allocator, n, bytes);
 	if (ours)
-		decode_rebase(decode.borrowed, first, n, second);
+		borrowed_rebase(decode.borrowed, first, n, second);
 	memset(first, 0xa5, n);
 	free(first);
 	is_same = same(ours, theirs) && (!ours || decode.unknown == first_unknown(theirs));
@@ -289,11 +289,11 @@ START_TEST(payloads_stay_where_they_are)
 	const ProtobufCBinaryData *data = &request->submit->operations[0]->write->data;
 	ck_assert_uint_eq(data->len, 7);
 	ck_assert_ptr_eq(data->data, two_writes + 20);
-	decode_rebase(decode.borrowed, two_writes, n, other);
+	borrowed_rebase(decode.borrowed, two_writes, n, other);
 	ck_assert_ptr_eq(data->data, other + 20);
 	ck_assert_ptr_eq(request->submit->operations[1]->write->data.data, other + 33);
 	/* Of other bytes there are none left. */
-	decode_rebase(decode.borrowed, two_writes, n, NULL);
+	borrowed_rebase(decode.borrowed, two_writes, n, NULL);
 	ck_assert_ptr_eq(data->data, other + 20);
 	budget_deinit(&budget);
 }

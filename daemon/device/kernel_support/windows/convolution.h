@@ -1,4 +1,4 @@
-/* What every convolution is made of: phases, each run by the engine or by patches.h.
+/* What every convolution is made of: phases, each run by the engine or by patches.h (convolution_run.h).
  *
  * A phase is a set of outputs that lie regularly and whose windows slide as window.h says: all outputs of an
  * ordinary convolution; of a transposed one those that meet the same taps. Padded taps do not exist: they are
@@ -48,16 +48,6 @@ static inline bool phase_is_dense(const struct phase *phase)
 int convolution_check(const struct kernel_call *call, int64_t groups, struct npumem_error *error);
 /* For a call that passed. */
 void convolution_init(struct convolution *convolution, struct kernel_call *call, int64_t groups);
-
-/* What pack() makes of the weights of a phase, by_engine being set; false where the rest is no longer wanted. */
-size_t convolution_pack_bytes(const struct convolution *convolution, const struct phase *phase);
-bool convolution_pack(const struct convolution *convolution, const struct phase *phase, void *pack);
-/* What run() needs for a phase. */
-size_t convolution_scratch_bytes(const struct convolution *convolution, const struct phase *phase);
-/* About how many element steps run() takes for a phase. */
-int64_t convolution_steps(const struct convolution *convolution, const struct phase *phase);
-/* Writes the outputs of a phase and adds to the call's counts. False where the rest is no longer wanted. */
-bool convolution_run(const struct convolution *convolution, const struct phase *phase);
 
 /* ---- for patches.c and the engine ---- */
 

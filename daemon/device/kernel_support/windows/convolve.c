@@ -4,6 +4,7 @@
 #include "daemon/device/engine/conv.h"
 #include "daemon/device/engine/product.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/windows/convolution_run.h"
 
 int convolve_check(const struct kernel_call *call, int64_t groups, struct npumem_error *error)
 {

@@ -1,6 +1,7 @@
 /* What the random traces rely on: each thing that may be wrong with an arena is found, and called what it is. */
 #include <check.h>
 
+#include "daemon/device/arena/arena.h"
 #include "daemon/device/arena/free_blocks.h"
 
 enum { LINES = 64, ARENA_BYTES = LINES * ARENA_ALIGN_MAX };

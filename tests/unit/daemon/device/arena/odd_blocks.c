@@ -5,7 +5,6 @@
 #include <check.h>
 #include <errno.h>
 
-#include "daemon/device/arena/free_blocks.h"
 #include "tests/support/oracle.h"
 #include "tests/unit/daemon/device/scarce.h"
 
@@ -56,7 +55,7 @@ static void ask(const struct field *field, uint64_t *random, uint32_t size_max)
 	if (!found)
 		return;
 	ck_assert_uint_ge(fit(found, align_log), size);
-	ck_assert_uint_lt(found->size, best + ODD_LINE);
+	ck_assert_uint_lt(found->size, best + LINE_QUANTA);
 }
 
 static void put(struct field *field, unsigned k, uint32_t offset, uint32_t size)
@@ -168,11 +167,11 @@ START_TEST(the_check_can_fail)
 		     *third = field.blocks;
 	memset(&field, 0, sizeof(field));
 	ck_assert_int_eq(odd_blocks_init(&field.odd, &heap_libc, SIZE), 0);
-	add(&field, 1 + 2 * ODD_LINE, 40);
+	add(&field, 1 + 2 * LINE_QUANTA, 40);
 	add(&field, 2, 40);
-	add(&field, 1 + ODD_LINE, 40);
+	add(&field, 1 + LINE_QUANTA, 40);
 	add(&field, 1, 40);
-	add(&field, 0, 2 * ODD_LINE - 1); /* of another key */
+	add(&field, 0, 2 * LINE_QUANTA - 1); /* of another key */
 	ck_assert(leader->leads && other->leads && leader->next == other && !second->leads && !third->leads);
 	ck_assert_ptr_null(odd_blocks_check(&field.odd));
 	WRONG(other->taken, true, foreign);
@@ -185,8 +184,8 @@ START_TEST(the_check_can_fail)
 	field.blocks[4].size--;
 	WRONG(second->taken, true, foreign);
 	WRONG(second->leads, true, foreign);
-	WRONG(second->offset, 2 + ODD_LINE, foreign);
-	WRONG(leader->offset, 1 + 4 * ODD_LINE, order);
+	WRONG(second->offset, 2 + LINE_QUANTA, foreign);
+	WRONG(leader->offset, 1 + 4 * LINE_QUANTA, order);
 	WRONG(second->link, &leader->next, order);
 	WRONG(field.odd.leaders[40], NULL, "a key has no blocks");
 	WRONG(field.odd.n, 0, "a heap has too many blocks");

@@ -3,6 +3,7 @@
 #include "daemon/device/reuse/overlap.h"
 
 #include "daemon/device/arena/free_blocks.h"
+#include "daemon/device/reuse/overlap_walk.h"
 #include "tests/support/oracle.h"
 #include "tests/unit/daemon/device/rig.h"
 

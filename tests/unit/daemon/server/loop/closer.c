@@ -10,8 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/server/loop/closer_threads.h"
-
 enum { ALICE = 1, BOB = 2, WEEK = 604800, N = 300, HANGS_MS = 20000 };
 
 static const struct npumem_geometry geometry = {.n_npus = 4, .npu_bytes = 4096, .n_banks = 8, .eu_bytes = 128};
@@ -69,10 +67,18 @@ static uint64_t charged(const struct closer_user *user, enum limits_key key)
 	return user->limits->now[key];
 }
 
+static struct closer_mapping *map_pages(uint64_t bytes)
+{
+	struct closer_mapping *mapping = heap_zalloc(&heap_libc, 1, sizeof(*mapping));
+
+	mapping->bytes = bytes;
+	mapping->base = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return mapping;
+}
+
 START_TEST(a_charge_ends_with_what_it_is_for)
 {
 	struct desk desk;
-	struct closer_mapping *mapping = heap_zalloc(&heap_libc, 1, sizeof(*mapping));
 	int ends[2];
 
 	desk_open(&desk);
@@ -80,9 +86,7 @@ START_TEST(a_charge_ends_with_what_it_is_for)
 	closer_count(desk.alice, 2);
 	closer_add_received(desk.alice, ends[0]);
 	closer_add_connection(desk.alice, ends[1]);
-	mapping->bytes = 1 << 20;
-	mapping->base = mmap(NULL, mapping->bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	closer_add_mapping(desk.alice, mapping);
+	closer_add_mapping(desk.alice, map_pages(1 << 20));
 	ck_assert_uint_eq(charged(desk.alice, LIMITS_DESCRIPTORS), 1);
 	ck_assert_uint_eq(charged(desk.alice, LIMITS_SESSIONS), 1);
 	ck_assert_uint_eq(charged(desk.alice, LIMITS_SEGMENT_BYTES), 1 << 20);
@@ -167,7 +171,7 @@ START_TEST(lingers_end_together)
 		closer_add_connection(desk.alice, lingering(listener, &peers[i]));
 	run(&desk);
 	/* None was lost, and none was needed. */
-	ck_assert_uint_le(desk.closer.n_threads, 2);
+	ck_assert_uint_le(desk.closer.threads.n, 2);
 	for (int i = 0; i < N; i++)
 		close(peers[i]);
 	close(listener);
@@ -178,25 +182,20 @@ END_TEST
 START_TEST(a_connection_does_not_wait_for_a_mapping)
 {
 	struct desk desk;
-	struct closer_mapping *mapping = heap_zalloc(&heap_libc, 1, sizeof(*mapping));
 	int ends[2];
 
 	desk_open(&desk);
 	ck_assert_int_eq(pipe(ends), 0);
-	mapping->bytes = 4096;
-	mapping->base = mmap(NULL, mapping->bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	/* As if a thread unmapped it. */
 	desk.alice->queues[CLOSER_MAPPINGS].is_running = true;
-	closer_add_mapping(desk.alice, mapping);
+	closer_add_mapping(desk.alice, map_pages(4096));
 	closer_count(desk.alice, 2);
 	closer_add_connection(desk.alice, ends[0]);
 	closer_add_turned_away(desk.alice, ends[1]);
 	run_until(&desk, 1);
 	ck_assert(fcntl(ends[0], F_GETFD) < 0 && fcntl(ends[1], F_GETFD) < 0);
 	desk.alice->queues[CLOSER_MAPPINGS].is_running = false;
-	uv_mutex_lock(&desk.closer.lock);
-	closer_threads_add_ready(&desk.closer, &desk.alice->queues[CLOSER_MAPPINGS]);
-	uv_mutex_unlock(&desk.closer.lock);
+	closer_add_mapping(desk.alice, map_pages(4096));
 	run(&desk);
 	desk_close(&desk);
 }

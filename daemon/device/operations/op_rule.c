@@ -1,15 +1,13 @@
 /* The table of operations, and what all of them share. */
-#include "daemon/device/operations/op.h"
+#include "daemon/device/operations/op_rule.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "daemon/device/geometry/runs.h"
-#include "daemon/device/operations/op_rule.h"
 #include "daemon/device/tensors/changes.h"
 #include "daemon/device/tensors/page_cost.h"
-#include "daemon/device/tensors/written.h"
 
 static const struct op_rule *const rules[] = {
 	[OP_WRITE] = &op_rule_write, [OP_READ] = &op_rule_read, [OP_FILL] = &op_rule_fill,

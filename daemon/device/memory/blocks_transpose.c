@@ -3,9 +3,9 @@
  * 2 or 4 elements, which are the words of packed modes, go through a buffer in which they touch.
  *
  * Nothing is read or written beyond the blocks: at the edges vectors are loaded and stored in part. */
-#include <string.h>
+#include "daemon/device/memory/blocks.h"
 
-#include "daemon/device/memory/transpose.h"
+#include <string.h>
 
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 typedef uint16_t halves8 __attribute__((vector_size(16)));
@@ -210,7 +210,7 @@ static inline __attribute__((always_inline)) void transpose(uint8_t *to, const u
 		squares(to, from, blocks, size);
 }
 
-void transpose_blocks(uint8_t *to, const uint8_t *from, const struct blocks *blocks)
+void blocks_transpose(uint8_t *to, const uint8_t *from, const struct blocks *blocks)
 {
 	if (blocks->bytes == 1)
 		transpose(to, from, blocks, 1);
