@@ -173,14 +173,16 @@ static int sync_files(struct store *store)
 	return status;
 }
 
-/* Behind what is there; or from the beginning, once the files have all that it tells. */
+/* Behind what is there; or from the beginning, once the files have all that it tells and it is empty: the disk may
+ * take the end of the next round before its beginning, and would leave the first of the old ones without the rest.
+ */
 static int find_room(struct store *store, uint64_t bytes)
 {
 	struct log *log = &store->log;
 
 	if (log->tail + bytes <= log->bytes)
 		return 0;
-	int status = sync_files(store);
+	int status = log_empty(store);
 	if (status)
 		return status;
 	log->tail = 0;

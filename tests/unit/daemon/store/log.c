@@ -117,6 +117,62 @@ START_TEST(it_begins_anew)
 }
 END_TEST
 
+/* The journal as it was at its last two syncs. */
+static struct {
+	char *text;
+	size_t bytes;
+} journals[2];
+
+static void copy_journal(void *ctx, int fd)
+{
+	struct stat synced, journal;
+
+	(void)ctx;
+	ck_assert_int_eq(fstat(fd, &synced), 0);
+	ck_assert_int_eq(stat(state_path("journal"), &journal), 0);
+	if (synced.st_ino != journal.st_ino)
+		return;
+	free(journals[0].text);
+	journals[0] = journals[1];
+	journals[1].text = state_read(state_path("journal"), &journals[1].bytes);
+}
+
+static void keep_and_flush(size_t off, char what, size_t bytes)
+{
+	keep(off, what, bytes);
+	flush();
+}
+
+/* The disk may take the end of a write before its beginning. Where the log begins anew, the round that was first
+ * until then must not be found as if nothing had followed it. */
+START_TEST(it_begins_anew_when_the_power_goes)
+{
+	enum { FIRST_SECTOR = 512 };
+	static const struct store_hooks hooks = {.synced = copy_journal};
+	struct format_log head, first;
+
+	state.options.hooks = &hooks;
+	open_durable();
+	ck_assert_int_eq(store_recovered(state.store), 0);
+	keep_and_flush(100, 'a', 420);
+	memcpy(&first, journals[1].text + FORMAT_RECORDS_OFF, sizeof(first));
+	keep_and_flush(100, 'b', 50);
+	do {
+		keep_and_flush(4000, 'c', 5000);
+		memcpy(&head, journals[1].text + FORMAT_RECORDS_OFF, sizeof(head));
+	} while (head.seq == first.seq);
+	/* The power went in the sync of the last round: its first sector is as it was at the sync before. */
+	memcpy(journals[1].text + FORMAT_RECORDS_OFF, journals[0].text + FORMAT_RECORDS_OFF, FIRST_SECTOR);
+	state_write(state_path("journal"), journals[1].text, journals[1].bytes, 0);
+	state_close(false);
+	state_open();
+	ck_assert_int_eq(byte_at(100), 'b');
+	state_close(true);
+	for (unsigned i = 0; i < 2; i++)
+		free(journals[i].text);
+}
+END_TEST
+
 /* A commit that is longer than the log. */
 START_TEST(one_that_is_longer_than_the_log)
 {
@@ -412,6 +468,7 @@ Suite *suite_log(void)
 	tcase_add_test(tcase, a_kill_leaves_whole_rounds);
 	tcase_add_loop_test(tcase, a_damaged_round_ends_it, 0, 4);
 	tcase_add_test(tcase, it_begins_anew);
+	tcase_add_test(tcase, it_begins_anew_when_the_power_goes);
 	tcase_add_test(tcase, one_that_is_longer_than_the_log);
 	tcase_add_test(tcase, a_table_that_grew);
 	tcase_add_loop_test(tcase, a_table_that_grows_stays_where_it_is, 0, 2);
