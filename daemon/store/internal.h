@@ -22,6 +22,7 @@ struct journal {
 struct log_buffer {
 	uint8_t *at; /* NULL: there is no log */
 	uint64_t used;
+	uint64_t piece;	      /* where its last piece begins: each is a round's record of whole units in the log */
 	struct shares shares; /* of what is in it */
 };
 
@@ -30,9 +31,11 @@ struct log {
 	pthread_cond_t has_room, has_some;
 	struct log_buffer buffers[2];
 	unsigned filling;
+	uint64_t unit; /* where the one that is being added begins in the buffer */
 	bool is_attached, is_stopping; /* a thread runs store_write_out */
 	pthread_t owner;	       /* never waits for it */
 	const void *(*user)(void);     /* whose change the calling thread makes; NULL: all are one user's */
+	const void *owners_user;       /* whose the owner makes */
 	_Atomic uint64_t appended, synced;
 	uint64_t wanted; /* somebody waits for what is up to here */
 	uint64_t round;	 /* the number of the one that the buffer is filled for: from 1 on */
@@ -41,7 +44,8 @@ struct log {
 	unsigned n_waiting, n_answered, n_expected;
 	/* Of the round's thread. */
 	uint64_t sync_ns;     /* that the last round took */
-	uint64_t tail, bytes; /* in the file: where the next round begins; the log's length */
+	uint64_t tail;		/* in the file: where the next piece begins */
+	_Atomic uint64_t bytes; /* in the file: the log's length */
 	uint64_t home_bytes;  /* in their places since the disk was asked last to take them */
 	uint64_t seq;
 	bool is_dirty[5]; /* files with changes that are not synced */

@@ -42,10 +42,13 @@ static int reserve(struct store *store, uint32_t n_changes)
 	uint64_t end = journal->end ? journal->end : sizeof(struct format_transaction);
 	uint64_t need = end + (uint64_t)n_changes * FORMAT_RECORD_BYTES_MAX, have = journal->records.bytes;
 
+	if (log_is_on(&store->log)) {
+		int status = need > LOG_BUFFER / 2 ? -ENOSPC : log_reserve(store, 2 * need);
+		if (status)
+			return status;
+	}
 	if (need <= have)
 		return 0;
-	if (log_is_on(&store->log) && need > LOG_BUFFER / 2)
-		return -ENOSPC;
 	uint64_t bytes = (need + FORMAT_PAGE_BYTES - 1) & ~(uint64_t)(FORMAT_PAGE_BYTES - 1);
 	int status = bytes < 2 * have ? mapping_grow(&journal->records, 2 * have) : -ENOSPC;
 	return status ? mapping_grow(&journal->records, bytes) : 0;
