@@ -17,6 +17,7 @@
 #include "daemon/rpc/handlers/operate.h"
 #include "daemon/rpc/handlers/progress.h"
 #include "daemon/rpc/order/arrive.h"
+#include "daemon/rpc/order/gate.h"
 #include "daemon/rpc/order/line.h"
 #include "daemon/rpc/resume/absent.h"
 #include "daemon/rpc/resume/repeat.h"
@@ -297,6 +298,14 @@ int rpc_refuse_part(struct rpc *rpc, struct rpc_peer *peer, const struct npumem_
 void rpc_peer_sent(struct rpc_peer *peer)
 {
 	repeat_sent(peer);
+}
+
+void rpc_synced(struct rpc *rpc)
+{
+	struct limits_user *user;
+
+	for (user = rpc->service->limits.users; user; user = user->next)
+		gate_fewer(rpc, &user->order);
 }
 
 void rpc_tick(struct rpc *rpc)

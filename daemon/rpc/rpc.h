@@ -44,6 +44,9 @@ void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer);
 /* The daemon goes down: what waits for room is answered UNAVAILABLE (field: going_down). */
 void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer);
 
+/* With a durable state: a round is on the disk. */
+void rpc_synced(struct rpc *rpc);
+
 /* What is due by the clock. */
 void rpc_tick(struct rpc *rpc);
 

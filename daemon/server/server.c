@@ -254,6 +254,7 @@ static void on_synced(void *ctx)
 		server->connections.has_lost_state = true;
 		turns_add_last(&server->turns, &server->shutdown);
 	}
+	rpc_synced(&server->rpc);
 	connection_all_synced(&server->connections);
 }
 

@@ -10,7 +10,6 @@
 #include <zlib.h>
 
 #include "daemon/store/calls.h"
-#include "daemon/store/internal.h"
 
 enum { NS_PER_S = 1000000000 };
 
@@ -57,17 +56,46 @@ static void make_room(struct store *store, uint64_t bytes)
 	}
 }
 
-void log_unit_begin(struct store *store, uint64_t bytes)
+/* A piece is no longer than half of the log, so that a round of any length needs no room on the disk that the log
+ * does not have. */
+static void begin_piece(struct store *store, uint64_t bytes)
 {
-	pthread_mutex_lock(&store->log.lock);
-	make_room(store, bytes);
+	struct log *log = &store->log;
+	struct log_buffer *buffer = &log->buffers[log->filling];
+	uint64_t used = buffer->used - buffer->piece;
+
+	if (used <= sizeof(struct format_log) || used + bytes <= log->bytes / 2 ||
+	    buffer->used + sizeof(struct format_log) > LOG_BUFFER)
+		return;
+	((struct format_log *)(void *)(buffer->at + buffer->piece))->bytes = used;
+	buffer->piece = buffer->used;
+	buffer->used += sizeof(struct format_log);
 }
 
-/* Notes of writes and cells do not wait for a share: they are small, and the bytes that they are about do. */
+static const void *user_of(const struct log *log)
+{
+	if (!may_wait(log))
+		return log->owners_user;
+	return log->user ? log->user() : NULL;
+}
+
+/* The loop does not wait for a share here: it begins no request that changes tables for a user without one
+ * (store_has_share). */
+void log_unit_begin(struct store *store, uint64_t bytes)
+{
+	struct log *log = &store->log;
+
+	pthread_mutex_lock(&log->lock);
+	make_room(store, bytes);
+	begin_piece(store, bytes);
+	log->unit = log->buffers[log->filling].used;
+}
+
+/* Notes of writes do not wait for a share: they are small, and the bytes that they are about do. */
 static void wait_for_share(struct store *store, uint64_t bytes)
 {
 	struct log *log = &store->log;
-	const void *user = log->user ? log->user() : NULL;
+	const void *user = user_of(log);
 
 	while (may_wait(log) && !store->failed &&
 	       !shares_have_room(&log->buffers[log->filling].shares, &log->buffers[!log->filling].shares, user,
@@ -97,7 +125,7 @@ void log_unit_add(struct store *store, unsigned file, uint64_t off, const void *
 	atomic_fetch_add_explicit(&log->appended, all, memory_order_release);
 }
 
-void log_unit_end(struct store *store)
+static void unlock(struct store *store)
 {
 	bool is_round = store->log.buffers[store->log.filling].used >= LOG_ROUND;
 
@@ -106,13 +134,24 @@ void log_unit_end(struct store *store)
 		pthread_cond_signal(&store->log.has_some);
 }
 
+void log_unit_end(struct store *store)
+{
+	struct log *log = &store->log;
+	struct log_buffer *buffer = &log->buffers[log->filling];
+
+	shares_add(&buffer->shares, user_of(log), buffer->used - log->unit);
+	unlock(store);
+}
+
 void log_add(struct store *store, unsigned file, uint64_t off, const void *data, uint64_t bytes)
 {
-	log_unit_begin(store, record_bytes(bytes));
+	pthread_mutex_lock(&store->log.lock);
+	make_room(store, record_bytes(bytes));
 	if (file == FORMAT_MEMORY)
 		wait_for_share(store, bytes);
+	begin_piece(store, record_bytes(bytes));
 	log_unit_add(store, file, off, data, bytes);
-	log_unit_end(store);
+	unlock(store);
 }
 
 void log_add_all(struct store *store, unsigned file, uint64_t from, uint64_t to)
@@ -153,6 +192,41 @@ bool store_is_backlogged(const struct store *store)
 	return log_is_on(log) && store_position(store) - store_synced(store) > LOG_BACKLOG;
 }
 
+void store_change_for(struct store *store, const void *user)
+{
+	store->log.owners_user = user;
+}
+
+bool store_has_share(struct store *store, const void *user)
+{
+	struct log *log = &store->log;
+
+	if (!log_is_on(log))
+		return true;
+	pthread_mutex_lock(&log->lock);
+	bool has =
+		shares_have_room(&log->buffers[log->filling].shares, &log->buffers[!log->filling].shares, user, 0);
+	log->wanted = has ? log->wanted : log->appended;
+	pthread_mutex_unlock(&log->lock);
+	if (!has)
+		pthread_cond_signal(&log->has_some);
+	return has;
+}
+
+int log_reserve(struct store *store, uint64_t bytes)
+{
+	struct log *log = &store->log;
+
+	bytes += sizeof(struct format_log);
+	if (bytes <= log->bytes)
+		return 0;
+	int status = calls_allocate(store->hooks, store->fds[FORMAT_JOURNAL], FORMAT_RECORDS_OFF + log->bytes,
+				    FORMAT_RECORDS_OFF + bytes);
+	if (!status)
+		log->bytes = bytes;
+	return status;
+}
+
 /* ---- rounds ---- */
 
 static int sync_files(struct store *store)
@@ -186,31 +260,24 @@ static int find_room(struct store *store, uint64_t bytes)
 	if (status)
 		return status;
 	log->tail = 0;
-	if (bytes <= log->bytes)
-		return 0;
-	status = calls_allocate(store->hooks, store->fds[FORMAT_JOURNAL], FORMAT_RECORDS_OFF + log->bytes,
-				FORMAT_RECORDS_OFF + bytes);
-	if (!status)
-		log->bytes = bytes;
-	return status;
+	return log_reserve(store, bytes - sizeof(struct format_log));
 }
 
-static int write_round(struct store *store, const struct log_buffer *buffer)
+static int write_piece(struct store *store, struct format_log *head, uint64_t bytes)
 {
 	struct log *log = &store->log;
-	struct format_log *head = (struct format_log *)(void *)buffer->at;
-	int status = find_room(store, buffer->used);
+	int status = find_room(store, bytes);
 
 	if (status)
 		return status;
-	*head = (struct format_log){.magic = FORMAT_LOG_MAGIC, .seq = log->seq, .bytes = buffer->used};
+	*head = (struct format_log){.magic = FORMAT_LOG_MAGIC, .seq = log->seq, .bytes = bytes};
 	head->crc = format_log_crc(head);
-	status = calls_write(store->hooks, store->fds[FORMAT_JOURNAL], head, buffer->used,
-			     FORMAT_RECORDS_OFF + log->tail);
+	status =
+		calls_write(store->hooks, store->fds[FORMAT_JOURNAL], head, bytes, FORMAT_RECORDS_OFF + log->tail);
 	if (!status)
 		status = calls_sync_data(store->hooks, store->fds[FORMAT_JOURNAL]);
 	log->seq++;
-	log->tail += buffer->used;
+	log->tail += bytes;
 	return status;
 }
 
@@ -231,12 +298,13 @@ static uint8_t *home_of(struct store *store, const struct format_change *change,
 	return home->at + change->off;
 }
 
-static int write_home(struct store *store, const struct log_buffer *buffer)
+static int write_home(struct store *store, const struct format_log *head)
 {
+	const uint8_t *piece = (const uint8_t *)head;
 	int status = 0;
 
-	for (uint64_t at = sizeof(struct format_log); !status && at < buffer->used;) {
-		const struct format_change *change = (const struct format_change *)(void *)(buffer->at + at);
+	for (uint64_t at = sizeof(*head); !status && at < head->bytes;) {
+		const struct format_change *change = (const struct format_change *)(const void *)(piece + at);
 		uint8_t *to = home_of(store, change, &status);
 		if (!status)
 			mapping_copy(store->hooks, to, change->data, change->bytes);
@@ -264,6 +332,7 @@ static void empty_buffer(struct log_buffer *buffer)
 	if (buffer->used > LOG_KEEPS_PAGES)
 		(void)madvise(buffer->at + LOG_KEEPS_PAGES, LOG_BUFFER - LOG_KEEPS_PAGES, MADV_DONTNEED);
 	buffer->used = sizeof(struct format_log);
+	buffer->piece = 0;
 }
 
 static struct log_buffer *take_buffer(struct log *log, uint64_t *end)
@@ -291,6 +360,23 @@ static int fail(struct store *store, int status)
 	return store->failed;
 }
 
+/* What is in the log has to be in its place before the log begins anew, which the next piece may need. */
+static int write_pieces(struct store *store, const struct log_buffer *buffer, struct format_log **last)
+{
+	int status = 0;
+
+	for (uint64_t at = 0; !status && at < buffer->used;) {
+		struct format_log *head = (struct format_log *)(void *)(buffer->at + at);
+		uint64_t bytes = at < buffer->piece ? head->bytes : buffer->used - at;
+		status = at ? write_home(store, *last) : 0;
+		if (!status)
+			status = write_piece(store, head, bytes);
+		*last = head;
+		at += bytes;
+	}
+	return status;
+}
+
 int store_write_out(struct store *store, void (*synced)(void *ctx), void *ctx)
 {
 	struct log *log = &store->log;
@@ -302,13 +388,14 @@ int store_write_out(struct store *store, void (*synced)(void *ctx), void *ctx)
 	if (!buffer)
 		return store->failed;
 	uint64_t began_ns = now_ns();
-	int status = write_round(store, buffer);
+	struct format_log *last = NULL;
+	int status = write_pieces(store, buffer, &last);
 	log->sync_ns = now_ns() - began_ns;
 	if (!status) {
 		atomic_store_explicit(&log->synced, end, memory_order_release);
 		if (synced)
 			synced(ctx);
-		status = write_home(store, buffer);
+		status = write_home(store, last);
 		write_ahead(store, buffer->used);
 	}
 	empty_buffer(buffer);

@@ -164,6 +164,12 @@ uint64_t store_synced(const struct store *store);
 /* So much is not there yet that what changes more should be left to a thread that may wait. */
 bool store_is_backlogged(const struct store *store);
 
+/* Whose changes the thread that attached the store makes from here on. Users are only compared. */
+void store_change_for(struct store *store, const void *user);
+/* Whether the user has room for more in the round that is being filled (shares.h). false: the round is begun as soon
+ * as can be; the caller asks again when it is over. */
+bool store_has_share(struct store *store, const void *user);
+
 /* A round: writes what has changed to the disk and waits for it. Calls synced(ctx), where that is not NULL, as
  * soon as store_synced() has risen. 0; -errno: what the disk has is not known, every later call answers the same,
  * and nothing may be acknowledged any more. One thread at a time. */

@@ -7,7 +7,7 @@ import time
 import unittest
 
 from state import StateTestCase
-from support import FAULTS, SECONDS, alloc, fill, free, pb, read
+from support import FAULTS, SECONDS, alloc, dims, fill, free, pb, read
 
 SYNC_MS = 200
 SHAPE = (1, 8, 1, 16)
@@ -162,10 +162,13 @@ class SharedDisk(SlowDiskTestCase):
                 client.pipeline(*[fill(tensor, 1) for tensor in tensors])
 
     def test_a_small_fill_waits_for_short_rounds(self):
+        self.beside((self.fill_over_and_over, 1001), (self.fill_over_and_over, 1003))
+
+    def beside(self, *others):
         victim, is_over = self.client(1002), threading.Event()
         victim.alloc("v", SHAPE)
         alone = fills(victim, "v", 0.5)
-        threads = [threading.Thread(target=self.fill_over_and_over, args=(uid, is_over)) for uid in (1001, 1003)]
+        threads = [threading.Thread(target=work, args=(uid, is_over)) for work, uid in others]
         for thread in threads:
             thread.start()
         try:
@@ -182,6 +185,17 @@ class SharedDisk(SlowDiskTestCase):
         told = [words_of(times) for times in (alone, *beside)]
         print("alone and beside", told)
         self.assertTrue(self.is_short(beside[-1], alone), told)
+
+    def change_over_and_over(self, uid, is_over):
+        names = [f"n{i}" for i in range(256)]
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 1, 1, 1))
+        with self.client(uid) as client:
+            while not is_over.is_set():
+                client.pipeline(*[{"alloc": pb.AllocRequest(tensors=[pb.Allocation(name=name, spec=spec) for name in names])},
+                                  {"free": pb.FreeRequest(tensors=[pb.Ref(name=name) for name in names])}] * 4)  # fmt: skip
+
+    def test_a_small_fill_beside_changes_of_tables(self):
+        self.beside(*[(self.change_over_and_over, 1001)] * 8)
 
     def is_short(self, times, alone):
         usual = statistics.median(alone)

@@ -188,6 +188,7 @@ static inline bool call_waits_for_disk(const struct call *call, const struct op 
 static inline void call_attribute(const struct call *call)
 {
 	call->session->request = call->id;
+	persist_change_for(&call->session->service->persist, call->session->user);
 	runs_on_loop(call->session, call->id, call->method);
 }
 /* Whether the client does not want the answer any more: asked between steps. */

@@ -54,7 +54,11 @@ static int by_place(const void *a, const void *b)
 /* In steps: between two of them the peer is queued again, so that others get their turn. */
 static void free_part(struct ending *ending)
 {
+	ending->is_freeing = true;
+	if (!gate_lets_change(ending->peer))
+		return;
 	ending->peer->session->request = 0;
+	persist_change_for(&ending->rpc->service->persist, ending->peer->session->user);
 	ending->is_freeing = !tensors_free_step(ending->peer->session, &ending->freeing);
 	if (ending->is_freeing) {
 		rpc_wake(ending->rpc, ending->peer);

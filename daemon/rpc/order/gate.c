@@ -41,7 +41,8 @@ static struct scheduler_user *user_of(const struct rpc_peer *peer)
 	return &peer->session->user->order;
 }
 
-/* The peer's requests arrive when the user's accesses are fewer, behind those of peers that wait already. */
+/* The peer's requests arrive when the user's accesses are fewer, or the disk has more, behind those of peers that
+ * wait already. */
 static void wait_for_fewer(struct rpc_peer *peer)
 {
 	if (peer->is_full)
@@ -90,6 +91,19 @@ static bool is_next(const struct call *call)
 	return call_row(call)->kind == METHODS_KIND_BARRIER ? !peer->n_arrived : !peer->n_shut;
 }
 
+static bool has_share(const struct rpc_peer *peer)
+{
+	return persist_has_share(&peer->session->service->persist, peer->session->user);
+}
+
+bool gate_lets_change(struct rpc_peer *peer)
+{
+	if (has_share(peer))
+		return true;
+	wait_for_fewer(peer);
+	return false;
+}
+
 /* Peers that wait go first. But a client that sends one operation at a time does not wait for the long backlog of
  * another client of its user. */
 static bool has_room(const struct call *call)
@@ -99,6 +113,8 @@ static bool has_room(const struct call *call)
 
 	if (call_is_single(call) && !peer->n_arrived)
 		return true;
+	if (call_row(call)->kind == METHODS_KIND_TABLE && !has_share(peer))
+		return false;
 	return user->n_accesses < ACCESSES_MOST && (peer->is_woken || !user->first_full);
 }
 

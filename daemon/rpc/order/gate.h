@@ -24,7 +24,9 @@ void gate_pass(struct call *call);
 /* The call waits at no gate any more, and is in no queue, the loop's included. */
 void gate_leave(struct call *call);
 
-/* Accesses of the user have ended: requests that waited for it arrive in their turn. */
+/* Whether what ends of the peer may change tables now. false: the peer is woken for it when the disk has more. */
+bool gate_lets_change(struct rpc_peer *peer);
+/* Accesses of the user have ended, or the disk has more: requests that waited for it arrive in their turn. */
 void gate_fewer(struct rpc *rpc, struct scheduler_user *user);
 /* The peer waits for nothing any more, nor for a turn. */
 void gate_forget(struct rpc *rpc, struct rpc_peer *peer);

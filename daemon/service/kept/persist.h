@@ -65,6 +65,20 @@ static inline bool persist_is_backlogged(const struct persist *persist)
 	return persist->store && store_is_backlogged(persist->store);
 }
 
+/* Whose changes the loop makes from here on. */
+static inline void persist_change_for(const struct persist *persist, const struct limits_user *user)
+{
+	if (persist->store)
+		store_change_for(persist->store, user);
+}
+
+/* With a durable state: whether the user may change tables in the round that the disk takes next. Each request waits
+ * for all of its round, so a round has a share for each user. */
+static inline bool persist_has_share(const struct persist *persist, const struct limits_user *user)
+{
+	return !persist->store || store_has_share(persist->store, user);
+}
+
 /* For the service's persist, whose members down to `is_replay` are set, with an empty store or before recovery. 0
  * or RESOURCE_EXHAUSTED. */
 int persist_begin(struct service *service, struct npumem_error *error);

@@ -194,11 +194,69 @@ START_TEST(one_that_is_longer_than_the_log)
 }
 END_TEST
 
+/* A round that is longer than the log takes no more of the disk, as it goes in pieces. */
+START_TEST(a_round_longer_than_the_log)
+{
+	enum { N = 100, BYTES = 9000 }; /* 3.5 times the log */
+	struct stat before, after;
+
+	state.options.log_bytes = 1 << 18;
+	open_durable();
+	flush();
+	ck_assert_int_eq(stat(state_path("journal"), &before), 0);
+	for (unsigned i = 0; i < N; i++) {
+		keep(i, (char)('a' + i % 20), BYTES);
+		put(i, (char[]){(char)('A' + i % 20), 0});
+	}
+	ck_assert_int_eq(store_write_out(state.store, NULL, NULL), 0);
+	ck_assert_uint_eq(store_synced(state.store), store_position(state.store));
+	ck_assert_int_eq(stat(state_path("journal"), &after), 0);
+	ck_assert_int_eq(after.st_size, before.st_size);
+	state_reopen(false);
+	for (unsigned i = 0; i < N; i++) {
+		ck_assert(state_has(STORE_TENSORS, i, (char[]){(char)('A' + i % 20), 0}));
+		ck_assert_int_eq(byte_at(i), 'a' + (int)i % 20);
+	}
+	ck_assert_int_eq(byte_at(N - 1 + BYTES - 1), 'a' + (N - 1) % 20);
+	state_close(true);
+}
+END_TEST
+
+/* Each waits for all of a round: who has its share of it begins nothing more. */
+START_TEST(shares_of_changes_of_tables)
+{
+	static const char text[STORE_TENSOR_BYTES_MAX];
+	static const int one, other;
+	unsigned n = 0;
+
+	open_durable();
+	store_attach(state.store);
+	store_change_for(state.store, &other);
+	put(0, "x");
+	store_change_for(state.store, &one);
+	ck_assert_int_eq(store_prepare(state.store, STORE_TENSORS, 5000, 1), 0);
+	while (store_has_share(state.store, &one)) {
+		ck_assert_uint_lt(n, 5000);
+		ck_assert_int_eq(store_prepare(state.store, STORE_TENSORS, n + 1, 1), 0);
+		store_put(state.store, STORE_TENSORS, n++, text, sizeof(text));
+		store_commit(state.store);
+	}
+	ck_assert_uint_gt(n * sizeof(text), 64 << 10);
+	ck_assert(store_has_share(state.store, &other));
+	ck_assert_int_eq(store_write_out(state.store, NULL, NULL), 0);
+	ck_assert(store_has_share(state.store, &one));
+	store_detach(state.store);
+	state_close(true);
+}
+END_TEST
+
 /* Nor does the disk know of a table's new length. */
 START_TEST(a_table_that_grew)
 {
 	struct stat stat_of;
 
+	/* It does once the log begins anew. */
+	state.options.log_bytes = 1 << 18;
 	open_durable();
 	ck_assert_int_eq(stat(state_path("tensors"), &stat_of), 0);
 	put(300, "far");
@@ -470,6 +528,8 @@ Suite *suite_log(void)
 	tcase_add_test(tcase, it_begins_anew);
 	tcase_add_test(tcase, it_begins_anew_when_the_power_goes);
 	tcase_add_test(tcase, one_that_is_longer_than_the_log);
+	tcase_add_test(tcase, a_round_longer_than_the_log);
+	tcase_add_test(tcase, shares_of_changes_of_tables);
 	tcase_add_test(tcase, a_table_that_grew);
 	tcase_add_loop_test(tcase, a_table_that_grows_stays_where_it_is, 0, 2);
 	tcase_add_test(tcase, from_one_to_the_other);
