@@ -8,6 +8,8 @@
 #include <zlib.h>
 
 #include "daemon/store/calls.h"
+#include "daemon/store/log.h"
+#include "daemon/store/opening.h"
 
 enum { AMPLE_CELLS = 256 }; /* the kernel makes their pages in 0.1 ms */
 
@@ -110,6 +112,42 @@ int cells_grow(struct store *store, enum store_table table, uint32_t n_cells)
 	uint64_t pages = ((uint64_t)n_cells + in_page - 1) / in_page, ample_pages = ample / in_page;
 	int status = ample_pages > pages ? grow_to(store, table, ample_pages * in_page) : -ENOSPC;
 	return status ? grow_to(store, table, pages * in_page) : 0;
+}
+
+uint32_t store_n_cells(const struct store *store, enum store_table table)
+{
+	return store->n_cells[table];
+}
+
+static const struct format_cell *find(const struct store *store, enum store_table table, uint32_t index,
+				      enum format_state state)
+{
+	const struct format_cell *cell = index < store->n_cells[table] ? cells_at(store, table, index) : NULL;
+
+	return cell && cell->state == state ? cell : NULL;
+}
+
+const void *store_cell(const struct store *store, enum store_table table, uint32_t index, size_t *bytes)
+{
+	const struct format_cell *cell = find(store, table, index, FORMAT_USED);
+
+	*bytes = cell ? cell->bytes : 0;
+	return cell ? cell->payload : NULL;
+}
+
+uint64_t store_stamp(const struct store *store, enum store_table table, uint32_t index)
+{
+	const struct format_cell *cell = find(store, table, index, FORMAT_EMPTY);
+	uint64_t stamp = 0;
+
+	if (cell)
+		memcpy(&stamp, cell->payload, sizeof(stamp));
+	return stamp;
+}
+
+bool store_is_lost(const struct store *store, enum store_table table, uint32_t index)
+{
+	return find(store, table, index, FORMAT_LOST) != NULL;
 }
 
 static void look_at(const struct opening *opening, enum store_table table, uint32_t index, uint64_t *seq)

@@ -2,7 +2,9 @@
 #ifndef STORE_CELLS_H
 #define STORE_CELLS_H
 
-#include "daemon/store/opening.h"
+#include "daemon/store/internal.h"
+
+struct opening;
 
 enum { CELLS_AT_FIRST = 32 }; /* a table has whole pages of them */
 

@@ -6,6 +6,8 @@
 #include "daemon/store/calls.h"
 #include "daemon/store/cells.h"
 #include "daemon/store/identity.h"
+#include "daemon/store/runs.h"
+#include "daemon/store/writes.h"
 
 static uint64_t bytes_of(const struct opening *opening, enum format_file file)
 {

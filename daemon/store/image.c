@@ -8,8 +8,9 @@
 #include <zlib.h>
 
 #include "daemon/store/calls.h"
-#include "daemon/store/cells.h"
 #include "daemon/store/identity.h"
+#include "daemon/store/image_pages.h"
+#include "daemon/store/log.h"
 #include "daemon/store/manifest.h"
 
 _Static_assert((int)STORE_PIECE_BYTES == (int)MANIFEST_PART_BYTES, "a piece is a part, or what of it is not zero");
@@ -99,14 +100,6 @@ void store_image_before(struct store *store, uint64_t off, uint64_t bytes)
 {
 	if (image_is_on(&store->image))
 		image_before(store, FORMAT_MEMORY, FORMAT_PAGE_BYTES + off, bytes);
-}
-
-void image_before_cell(struct store *store, enum store_table table, uint32_t index)
-{
-	uint64_t bytes = store->cell_bytes[table];
-
-	if (image_is_on(&store->image))
-		image_before(store, format_file_of(table), FORMAT_PAGE_BYTES + index * bytes, bytes);
 }
 
 /* ---- the pieces ---- */
@@ -277,4 +270,11 @@ void store_image_end(struct store *store)
 	heap_free(store->heap, image->manifest);
 	image->piece = NULL;
 	image->manifest = NULL;
+}
+
+void store_image_give_back(struct store *store)
+{
+	for (enum format_file file = 0; file < FORMAT_FILES; file++)
+		image_give_back(store, file);
+	atomic_store(&store->image.n_saved, 0);
 }

@@ -8,8 +8,6 @@
 #include <sys/mman.h>
 
 #include "daemon/store/calls.h"
-#include "daemon/store/image.h"
-#include "daemon/store/internal.h"
 
 enum { IN_PLACE, BUSY, SAVED, GONE /* told, or zero */ };
 
@@ -61,6 +59,14 @@ void image_before(struct store *store, enum format_file file, uint64_t off, uint
 		if (atomic_load_explicit(&kept->states[page], memory_order_acquire) < SAVED &&
 		    claim(&kept->states[page]))
 			save(store, file, page, store->maps[file].at + page * FORMAT_PAGE_BYTES);
+}
+
+void image_before_cell(struct store *store, enum store_table table, uint32_t index)
+{
+	uint64_t bytes = store->cell_bytes[table];
+
+	if (image_is_on(&store->image))
+		image_before(store, format_file_of(table), FORMAT_PAGE_BYTES + index * bytes, bytes);
 }
 
 void image_replace(struct store *store, enum format_file file, uint64_t off, const void *from, uint64_t bytes)
@@ -139,20 +145,17 @@ void image_told(struct store *store, enum format_file file, uint64_t off, uint64
 }
 
 /* Pages are zero again when they are touched next. */
-void store_image_give_back(struct store *store)
+void image_give_back(struct store *store, enum format_file file)
 {
-	for (enum format_file file = 0; file < FORMAT_FILES; file++) {
-		struct image_file *kept = &store->image.files[file];
-		if (kept->saved && madvise(kept->saved, kept->room + states_bytes(kept->room), MADV_DONTNEED))
-			memset((void *)kept->states, 0, states_bytes(kept->room));
-		atomic_store(&kept->below, 0);
-	}
-	atomic_store(&store->image.n_saved, 0);
+	struct image_file *kept = &store->image.files[file];
+
+	if (kept->saved && madvise(kept->saved, kept->room + states_bytes(kept->room), MADV_DONTNEED))
+		memset((void *)kept->states, 0, states_bytes(kept->room));
+	atomic_store(&kept->below, 0);
 }
 
 void image_deinit(struct store *store)
 {
-	store_image_end(store);
 	for (enum format_file file = 0; file < FORMAT_FILES; file++)
 		unmap(&store->image.files[file]);
 }

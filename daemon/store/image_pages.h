@@ -2,32 +2,7 @@
 #ifndef STORE_IMAGE_PAGES_H
 #define STORE_IMAGE_PAGES_H
 
-#include <stdatomic.h>
-
-#include "daemon/store/format.h"
-
-struct manifest;
-
-/* A file as it was. Its mapping outlives the image: another thread may be about to look whether there is one. */
-struct image_file {
-	uint64_t bytes; /* a multiple of FORMAT_PAGE_BYTES */
-	uint64_t room;	/* that the mappings are for */
-	_Atomic uint8_t *states;
-	uint8_t *saved;		/* pages, at their own offsets */
-	_Atomic uint64_t below; /* all before it was told */
-};
-
-struct image {
-	_Atomic bool is_on;
-	_Atomic uint64_t n_saved;
-	struct image_file files[FORMAT_FILES];
-	unsigned at;  /* in the order of files */
-	uint64_t off; /* in that file */
-	struct manifest *manifest;
-	uint8_t *piece;
-	bool knows_zero;
-	uint32_t zero_crc; /* of a whole part */
-};
+#include "daemon/store/internal.h"
 
 /* Begins to keep a file of that many bytes, which are all where they are. 0 or -ENOMEM. */
 int image_keep(struct store *store, enum format_file file, uint64_t bytes);
@@ -41,6 +16,9 @@ void image_before_cell(struct store *store, enum store_table table, uint32_t ind
 bool image_take(struct store *store, enum format_file file, uint64_t off, uint8_t *to);
 /* What was told before `off` of local memory needs no room any more. */
 void image_told(struct store *store, enum format_file file, uint64_t off, uint64_t bytes);
+/* None of what is kept of the file is needed any more. */
+void image_give_back(struct store *store, enum format_file file);
+/* There is no image. */
 void image_deinit(struct store *store);
 
 static inline bool image_is_on(const struct image *image)

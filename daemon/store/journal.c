@@ -13,7 +13,7 @@
 #include "daemon/store/cells.h"
 #include "daemon/store/image_pages.h"
 #include "daemon/store/log.h"
-#include "daemon/store/store.h"
+#include "daemon/store/opening.h"
 
 static struct format_transaction *transaction_at(const struct journal *journal, uint64_t off)
 {
@@ -35,7 +35,8 @@ static uint64_t mix_of(const struct format_transaction *transaction)
 	return format_mix(transaction->seq, transaction->bytes, transaction->n_records);
 }
 
-int journal_reserve(struct store *store, uint32_t n_changes)
+/* Room for so many more changes. 0 or -errno. */
+static int reserve(struct store *store, uint32_t n_changes)
 {
 	struct journal *journal = &store->journal;
 	uint64_t end = journal->end ? journal->end : sizeof(struct format_transaction);
@@ -48,6 +49,13 @@ int journal_reserve(struct store *store, uint32_t n_changes)
 	uint64_t bytes = (need + FORMAT_PAGE_BYTES - 1) & ~(uint64_t)(FORMAT_PAGE_BYTES - 1);
 	int status = bytes < 2 * have ? mapping_grow(&journal->records, 2 * have) : -ENOSPC;
 	return status ? mapping_grow(&journal->records, bytes) : 0;
+}
+
+int store_prepare(struct store *store, enum store_table table, uint32_t n_cells, uint32_t n_changes)
+{
+	int status = cells_grow(store, table, n_cells);
+
+	return status ? status : reserve(store, n_changes);
 }
 
 static void add(struct store *store, enum format_state state, enum store_table table, uint32_t index,

@@ -4,7 +4,9 @@
 #include "daemon/store/cells.h"
 #include "daemon/store/create.h"
 #include "daemon/store/identity.h"
-#include "daemon/store/internal.h"
+#include "daemon/store/journal.h"
+#include "daemon/store/runs.h"
+#include "daemon/store/writes.h"
 
 /* How many cells a table has. After a loss of power that nothing waited for the disk before, some may not have got
  * there. */

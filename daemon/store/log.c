@@ -10,7 +10,6 @@
 #include <zlib.h>
 
 #include "daemon/store/calls.h"
-#include "daemon/store/internal.h"
 
 enum { NS_PER_S = 1000000000 };
 

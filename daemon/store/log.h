@@ -10,12 +10,7 @@
 #ifndef STORE_LOG_H
 #define STORE_LOG_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "daemon/store/mapping.h"
-#include "daemon/store/shares.h"
-#include "daemon/store/store.h"
+#include "daemon/store/internal.h"
 
 struct opening;
 
@@ -26,36 +21,6 @@ enum {
 	LOG_AHEAD = 1 << 20,	   /* changes in their places, after which the disk begins to take them */
 	LOG_BUFFER = 256 << 20,	   /* addresses, of which pages are taken as they are used */
 	LOG_KEEPS_PAGES = 8 << 20, /* of a buffer */
-};
-
-struct log_buffer {
-	uint8_t *at; /* NULL: there is no log */
-	uint64_t used;
-	struct shares shares; /* of what is in it */
-};
-
-struct log {
-	pthread_mutex_t lock; /* of what is up to `n_expected` */
-	pthread_cond_t has_room, has_some;
-	struct log_buffer buffers[2];
-	unsigned filling;
-	bool is_attached, is_stopping; /* a thread runs store_write_out */
-	pthread_t owner;	       /* never waits for it */
-	const void *(*user)(void);     /* whose change the calling thread makes; NULL: all are one user's */
-	_Atomic uint64_t appended, synced;
-	uint64_t wanted; /* somebody waits for what is up to here */
-	uint64_t round;	 /* the number of the one that the buffer is filled for: from 1 on */
-	/* Clients that wait for it, that the round before answered, and that may wait before it begins:
-	 * store_wait. */
-	unsigned n_waiting, n_answered, n_expected;
-	/* Of the round's thread. */
-	uint64_t sync_ns;     /* that the last round took */
-	uint64_t tail, bytes; /* in the file: where the next round begins; the log's length */
-	uint64_t home_bytes;  /* in their places since the disk was asked last to take them */
-	uint64_t seq;
-	bool is_dirty[5]; /* files with changes that are not synced */
-	uint8_t *notes;	  /* of writes under way, as in the log: put into the file when the log begins anew */
-	uint64_t notes_end;
 };
 
 /* Before anything is mapped: writes what the log has into the files and empties it. 0 or -errno with its line. */

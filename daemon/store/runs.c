@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 
 #include "daemon/store/calls.h"
-#include "daemon/store/internal.h"
 #include "daemon/store/opening.h"
 
 /* A note of a write with the same three numbers has another word. */

@@ -5,7 +5,9 @@
 #include <errno.h>
 
 #include "daemon/store/calls.h"
+#include "daemon/store/log.h"
 #include "daemon/store/opening.h"
+#include "daemon/store/runs.h"
 
 static uint64_t mix_of(const struct store_write *write)
 {

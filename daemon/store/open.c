@@ -13,12 +13,17 @@
 #include "daemon/store/create.h"
 #include "daemon/store/files.h"
 #include "daemon/store/identity.h"
+#include "daemon/store/image.h"
 #include "daemon/store/image_pages.h"
+#include "daemon/store/log.h"
 #include "daemon/store/manifest.h"
 #include "daemon/store/opening.h"
+#include "daemon/store/runs.h"
+#include "daemon/store/writes.h"
 
 static void free_store(struct store *store)
 {
+	store_image_end(store);
 	image_deinit(store);
 	log_deinit(store);
 	mapping_close(&store->journal.records);
@@ -187,49 +192,6 @@ const char *store_file_at(const struct store *store, const void *address)
 		if (is_at(&store->maps[file], address) || is_at(&store->home[file], address))
 			return opening_names[file];
 	return is_at(&store->journal.records, address) ? opening_names[FORMAT_JOURNAL] : NULL;
-}
-
-uint32_t store_n_cells(const struct store *store, enum store_table table)
-{
-	return store->n_cells[table];
-}
-
-static const struct format_cell *find(const struct store *store, enum store_table table, uint32_t index,
-				      enum format_state state)
-{
-	const struct format_cell *cell = index < store->n_cells[table] ? cells_at(store, table, index) : NULL;
-
-	return cell && cell->state == state ? cell : NULL;
-}
-
-const void *store_cell(const struct store *store, enum store_table table, uint32_t index, size_t *bytes)
-{
-	const struct format_cell *cell = find(store, table, index, FORMAT_USED);
-
-	*bytes = cell ? cell->bytes : 0;
-	return cell ? cell->payload : NULL;
-}
-
-uint64_t store_stamp(const struct store *store, enum store_table table, uint32_t index)
-{
-	const struct format_cell *cell = find(store, table, index, FORMAT_EMPTY);
-	uint64_t stamp = 0;
-
-	if (cell)
-		memcpy(&stamp, cell->payload, sizeof(stamp));
-	return stamp;
-}
-
-bool store_is_lost(const struct store *store, enum store_table table, uint32_t index)
-{
-	return find(store, table, index, FORMAT_LOST) != NULL;
-}
-
-int store_prepare(struct store *store, enum store_table table, uint32_t n_cells, uint32_t n_changes)
-{
-	int status = cells_grow(store, table, n_cells);
-
-	return status ? status : journal_reserve(store, n_changes);
 }
 
 int store_recovered(struct store *store)
