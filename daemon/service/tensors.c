@@ -7,6 +7,9 @@
 #include <stdio.h>
 
 #include "daemon/service/kept/results.h"
+#include "daemon/service/observed/events.h"
+#include "daemon/service/service.h"
+#include "daemon/service/tables.h"
 
 static int check_free_name(const struct session *session, const char *name, const char *label,
 			   struct npumem_error *error)

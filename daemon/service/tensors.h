@@ -3,8 +3,10 @@
 #ifndef SERVICE_TENSORS_H
 #define SERVICE_TENSORS_H
 
+#include "daemon/device/device.h"
 #include "daemon/service/access.h"
 #include "daemon/service/places.h"
+#include "daemon/service/waiting.h"
 
 enum { TENSORS_ALLOC_MAX = 256 }; /* of one request */
 

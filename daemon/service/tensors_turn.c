@@ -1,10 +1,10 @@
 /* Whether an allocation may keep what it has just got, where requests wait for room. Judged by where the tensors
  * came to lie: the arena alone knows the best place. */
-
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "daemon/device/placement/keep_free.h"
+#include "daemon/service/tables.h"
 #include "daemon/service/tensors.h"
 
 static bool is_in_range(const struct waiter *claimant, struct tensor *const *tensors, unsigned n)
