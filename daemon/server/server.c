@@ -22,6 +22,7 @@
 #include "daemon/server/process/set_limits.h"
 #include "daemon/server/process/log.h"
 #include "daemon/server/loop/spin.h"
+#include "daemon/service/service.h"
 
 enum {
 	MS_PER_SECOND = 1000,

@@ -5,6 +5,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "daemon/device/device.h"
+#include "daemon/service/tables.h"
+
 /* What a uid was granted, or owns. */
 static unsigned right_of_uid(const struct service *service, uint32_t uid, const struct record *record)
 {

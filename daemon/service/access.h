@@ -8,7 +8,10 @@
 #ifndef SERVICE_ACCESS_H
 #define SERVICE_ACCESS_H
 
-#include "daemon/service/session.h"
+#include "daemon/device/tensors/error_context.h"
+#include "daemon/service/record.h"
+
+struct session;
 
 /* A tensor as a request names it: by handle, or where that is 0 by "NAME" or "UID:NAME". */
 struct access_ref {

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "daemon/service/operations.h"
+#include "daemon/service/tables.h"
 
 enum { CHUNK_ELEMENTS = 4096, CHUNK_BYTES = 4 * CHUNK_ELEMENTS /* on a thread's stack */ };
 

@@ -2,7 +2,12 @@
 #ifndef SERVICE_CHECKSUM_H
 #define SERVICE_CHECKSUM_H
 
-#include "daemon/service/session.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct npumem_error;
+struct service;
+struct session;
 
 /* Above this many bytes of local memory its own checksums are left out: they would take minutes. */
 #define CHECKSUM_LOCAL_BYTES_MAX ((int64_t)4 << 30)

@@ -1,7 +1,10 @@
 /* Operations one after the other, as they come: the device's rules with the session's names in them. */
 #include "daemon/service/operations.h"
 
+#include "daemon/service/access.h"
+#include "daemon/service/observed/events.h"
 #include "daemon/service/segments.h"
+#include "daemon/service/tables.h"
 
 int operations_check(struct session *session, struct op *op, struct npumem_error *error)
 {

@@ -5,7 +5,8 @@
 #define SERVICE_OPERATIONS_H
 
 #include "daemon/device/operations/op.h"
-#include "daemon/service/access.h"
+
+struct session;
 
 enum {
 	OPERATIONS_GROUP_MAX = 256, /* of one parallel group */

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "daemon/service/tables.h"
+
 static unsigned share_cells(const struct places *places)
 {
 	return OCCUPANCY_CELLS / (places->n_users + 1);

@@ -6,7 +6,12 @@
 #ifndef SERVICE_PLACES_H
 #define SERVICE_PLACES_H
 
-#include "daemon/service/session.h"
+#include <stdbool.h>
+
+struct device_request;
+struct npumem_error;
+struct session;
+struct tensor;
 
 /* What was left before a request. */
 struct places {

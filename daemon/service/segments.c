@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <utlist.h>
 
+#include "daemon/service/tables.h"
+
 static int check_limits(const struct session *session, uint64_t bytes, struct npumem_error *error)
 {
 	const struct limits_table *limits = &session->service->limits;

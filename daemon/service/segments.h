@@ -4,10 +4,32 @@
 #define SERVICE_SEGMENTS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#include "daemon/device/memory/heap.h"
-#include "daemon/device/operations/op.h"
-#include "daemon/service/session.h"
+struct npumem_error;
+struct session;
+
+/* Memory of the client's that is mapped here. */
+struct segments_memory {
+	uint8_t *base;
+	uint64_t bytes;
+	bool writable;
+	void *mapping; /* the source's own */
+};
+
+/* Where a session's shared memory comes from, and goes to. */
+struct segments_source {
+	/* Takes the memory that came with the request under way, where segments_check lets it: nothing is mapped
+	 * before, as address space is nobody's. 0; INVALID, RESOURCE_EXHAUSTED: then it is given up. */
+	int (*take)(void *ctx, const struct session *session, uint64_t id, struct segments_memory *memory,
+		    struct npumem_error *error);
+	void (*release)(void *ctx, const struct segments_memory *memory);
+	/* Calls access(arg), which touches the memory. False where an access faulted: access was left in the
+	 * midst. On any thread. NULL: it never faults. */
+	bool (*reach)(const struct segments_memory *memory, void (*access)(void *arg), void *arg);
+	void *ctx;
+};
 
 enum { SEGMENTS_MAX = 64 };		       /* of one session */
 #define SEGMENTS_BYTES_MAX ((uint64_t)1 << 32) /* of one session, together */

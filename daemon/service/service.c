@@ -7,7 +7,12 @@
 #include <errno.h>
 #include <utlist.h>
 
-#include "daemon/service/session.h"
+#include "daemon/device/device.h"
+#include "daemon/service/kept/persist.h"
+#include "daemon/service/kept/results.h"
+#include "daemon/service/observed/events.h"
+#include "daemon/service/observed/recorder.h"
+#include "daemon/service/waiting.h"
 
 int service_init(struct service *service, struct device *device, const struct heap *heap, uint32_t uid,
 		 uint64_t seed)
@@ -127,6 +132,7 @@ static void forget(void *ctx, struct tensor *tensor)
 	if (!tensor->base)
 		scheduler_forget_root(&release->service->scheduler, tensor);
 	events_tensor(release->service, EVENTS_FREED, tensor, release->service->events.actor, -1);
+	results_gone(release->service, tensor);
 	persist_drop(release->service, tensor);
 	give_back(release->service, record);
 	tensor->owner = NULL;
@@ -166,6 +172,7 @@ void service_deinit(struct service *service)
 	leave_all(service);
 	assert(!service->names.n);
 	names_deinit(&service->names);
+	results_pool_deinit(&service->persist);
 	persist_deinit(&service->persist);
 	limits_deinit(&service->limits);
 	recorder_deinit(&service->recorder);

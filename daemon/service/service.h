@@ -3,41 +3,7 @@
 #ifndef SERVICE_SERVICE_H
 #define SERVICE_SERVICE_H
 
-#include "daemon/device/device.h"
-#include "daemon/service/observed/events.h"
-#include "daemon/service/fair_queue.h"
-#include "daemon/service/limits.h"
-#include "daemon/service/observed/metrics.h"
-#include "daemon/service/names.h"
-#include "daemon/service/kept/persist.h"
-#include "daemon/service/record.h"
-#include "daemon/service/observed/recorder.h"
-#include "daemon/service/kept/recovered.h"
-#include "daemon/service/scheduler.h"
-#include "daemon/service/kept/snapshot.h"
-#include "daemon/service/waiting.h"
-
-struct service {
-	struct device *device;
-	const struct heap *heap;
-	uint32_t uid; /* the daemon's own: it and root may administer everything */
-	struct limits_table limits;
-	struct names names;
-	struct scheduler scheduler; /* of what is under way */
-	struct fair_queue queue;    /* of the work that waits for the thread that owns the device */
-	struct fair_user self;	    /* for work in it that is done for all users */
-	struct waiting waiting;	    /* for room */
-	struct events events;
-	struct metrics metrics;
-	struct recorder recorder;
-	struct persist persist;
-	struct recovered recovered;
-	struct snapshot snapshot;
-	struct session *sessions;
-	struct session_walk *walks; /* of them, that have begun */
-	uint64_t n_sessions, last_session;
-	uint64_t changes; /* tensors that came, free requests that arrived, new names: see record.h's changed_at */
-};
+#include "daemon/service/tables.h"
 
 /* `service` is zero; `device` and `heap` outlive it. `seed`: a number that no client can know. 0 or -ENOMEM. */
 int service_init(struct service *service, struct device *device, const struct heap *heap, uint32_t uid,

@@ -5,9 +5,14 @@
 #include <errno.h>
 #include <utlist.h>
 
+#include "daemon/service/kept/persist.h"
 #include "daemon/service/kept/results.h"
-#include "daemon/service/segments.h"
 #include "daemon/service/kept/stale.h"
+#include "daemon/service/kept/tokens.h"
+#include "daemon/service/observed/events.h"
+#include "daemon/service/observed/recorder.h"
+#include "daemon/service/segments.h"
+#include "daemon/service/service.h"
 
 /* 0 or -ENOMEM. The user is the session's in any case. */
 static int begin(struct session *session, struct service *service, struct limits_user *user, uint32_t uid,
@@ -217,12 +222,23 @@ static void end(struct session *session)
 	limits_drop(&service->limits, session->user);
 }
 
+void session_forget(struct session *session)
+{
+	if (!session->has_token)
+		return;
+	session->has_token = false;
+	/* First: results of nobody are dropped by the next process, too. */
+	persist_session_drop(session);
+	results_deinit(session);
+	persist_commit(&session->service->persist);
+}
+
 void session_deinit(struct session *session)
 {
 	struct service *service = session->service;
 
 	session->request = 0;
-	persist_session_end(session);
+	session_forget(session);
 	service->events.actor = session;
 	/* A base may take several of the list with it. */
 	while (session->unnamed->first)

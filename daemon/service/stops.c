@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "daemon/service/tables.h"
+
 enum { NS_PER_MS = 1000000 };
 
 bool stops_is_charged(const struct session *session)

@@ -5,7 +5,11 @@
 #ifndef SERVICE_STOPS_H
 #define SERVICE_STOPS_H
 
-#include "daemon/service/session.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct npumem_error;
+struct session;
 
 enum {
 	STOPS_LEAST_NS = 1000000, /* what a compaction is charged at least: the others wait for its turn, too */

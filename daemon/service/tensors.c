@@ -7,7 +7,9 @@
 #include <stdio.h>
 
 #include "daemon/service/kept/results.h"
-#include "daemon/service/turn.h"
+#include "daemon/service/observed/events.h"
+#include "daemon/service/service.h"
+#include "daemon/service/tables.h"
 
 static int check_free_name(const struct session *session, const char *name, const char *label,
 			   struct npumem_error *error)
@@ -222,7 +224,7 @@ static int check_again(struct tensors_alloc *alloc, struct waiting_claims claims
 	if (!status)
 		status = check_charges(alloc->session, alloc->tensors, alloc->n, error);
 	if (!status)
-		status = turn_check(alloc, claims, error);
+		status = tensors_check_turn(alloc, claims, error);
 	if (!status)
 		status = places_check(alloc->session, &alloc->places, alloc->tensors, alloc->n, error);
 	if (!status)

@@ -3,8 +3,10 @@
 #ifndef SERVICE_TENSORS_H
 #define SERVICE_TENSORS_H
 
+#include "daemon/device/device.h"
 #include "daemon/service/access.h"
 #include "daemon/service/places.h"
+#include "daemon/service/waiting.h"
 
 enum { TENSORS_ALLOC_MAX = 256 }; /* of one request */
 
@@ -41,6 +43,10 @@ int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error)
  * (LIMITS_REQUEST_BYTES), and where it may not RESOURCE_EXHAUSTED is the answer. */
 int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npumem_error *error);
 void tensors_alloc_cancel(struct tensors_alloc *alloc);
+/* The part of a step that looks whether it is the request's turn. `claims`: of others, before the allocation. What
+ * lies in a range that another one claims is allocated again elsewhere. 0; RESOURCE_EXHAUSTED: the device has
+ * released the tensors again. */
+int tensors_check_turn(struct tensors_alloc *alloc, struct waiting_claims claims, struct npumem_error *error);
 /* Whether that refusal may be over when something is freed. */
 bool tensors_lacked_room(const struct npumem_error *error);
 

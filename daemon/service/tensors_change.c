@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "daemon/service/kept/results.h"
+#include "daemon/service/observed/events.h"
+#include "daemon/service/tables.h"
 #include "daemon/service/tensors.h"
 
 /* Prepared, with a result. */

@@ -2,6 +2,9 @@
 #include <inttypes.h>
 
 #include "daemon/service/kept/results.h"
+#include "daemon/service/observed/recorder.h"
+#include "daemon/service/service.h"
+#include "daemon/service/tables.h"
 #include "daemon/service/tensors.h"
 
 int tensors_free_check(struct session *session, struct tensor *const *tensors, size_t n,

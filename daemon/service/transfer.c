@@ -4,8 +4,10 @@
 
 #include <zlib.h>
 
+#include "daemon/service/observed/recorder.h"
 #include "daemon/service/operations.h"
 #include "daemon/service/segments.h"
+#include "daemon/service/tables.h"
 
 enum { CHUNK_BYTES = 16 << 10 }; /* on a thread's stack */
 
@@ -44,12 +46,6 @@ struct recorder_transfer *transfer_new(struct session *session, const struct op 
 	transfer->bytes = bytes;
 	describe(op, transfer);
 	return transfer;
-}
-
-void transfer_free(struct recorder *recorder, struct recorder_transfer *transfer)
-{
-	if (transfer)
-		recorder_release(recorder, transfer, sizeof(*transfer) + transfer->bytes);
 }
 
 static void read_back(struct session *session, const struct op *op, int64_t first, int64_t count, uint8_t *to)

@@ -8,7 +8,7 @@
 
 #include "daemon/device/arena/arena.h"
 #include "daemon/device/placement/fits_empty.h"
-#include "daemon/service/service.h"
+#include "daemon/service/tables.h"
 
 void waiting_init(struct waiting *waiting, struct limits_table *limits)
 {

@@ -12,10 +12,16 @@
 #ifndef SERVICE_WAITING_H
 #define SERVICE_WAITING_H
 
-#include "daemon/device/device.h"
-#include "daemon/service/limits.h"
+#include <stdbool.h>
+#include <stdint.h>
 
+struct device;
+struct device_request;
+struct limits_table;
+struct limits_user;
+struct npumem_error;
 struct service;
+struct waiting;
 
 #define WAITING_WINDOW_NS UINT64_C(2000000000)
 
@@ -34,17 +40,6 @@ struct waiter {
 	/* The line's own. */
 	uint64_t tried;		    /* in that round */
 	struct waiter *next, *prev; /* of its uid */
-};
-
-struct waiting {
-	struct limits_table *limits;
-	struct limits_user *first; /* who have somebody in line, whose turn is next first */
-	unsigned n;		   /* in line */
-	uint64_t deadline_ns;	   /* none is earlier, and waiting_expired looks for the next */
-	uint64_t round;
-	bool room; /* something was freed or moved since the round began */
-	bool look; /* a request came or left, a window began, or what holds one up may have changed, since there
-		    * was nobody to be tried */
 };
 
 void waiting_init(struct waiting *waiting, struct limits_table *limits);

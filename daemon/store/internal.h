@@ -1,5 +1,5 @@
-/* What an open state consists of, for the store's own files. What is done with a part of it is in the header of the
- * part's name. */
+/* What an open state consists of, for the store's own files. What is done with a part of it is in the header of
+ * the part's name. */
 #ifndef STORE_INTERNAL_H
 #define STORE_INTERNAL_H
 
@@ -14,7 +14,7 @@ struct manifest;
 
 struct journal {
 	struct mapping records; /* the file from FORMAT_RECORDS_OFF on */
-	uint64_t end; /* of the transaction that is being put together; 0 before its first change */
+	uint64_t end;		/* of the transaction that is being put together; 0 before its first change */
 	uint64_t n_records;
 	uint64_t seq; /* its number */
 };
@@ -31,7 +31,7 @@ struct log {
 	pthread_cond_t has_room, has_some;
 	struct log_buffer buffers[2];
 	unsigned filling;
-	uint64_t unit; /* where the one that is being added begins in the buffer */
+	uint64_t unit;		       /* where the one that is being added begins in the buffer */
 	bool is_attached, is_stopping; /* a thread runs store_write_out */
 	pthread_t owner;	       /* never waits for it */
 	const void *(*user)(void);     /* whose change the calling thread makes; NULL: all are one user's */
@@ -43,10 +43,10 @@ struct log {
 	 * store_wait. */
 	unsigned n_waiting, n_answered, n_expected;
 	/* Of the round's thread. */
-	uint64_t sync_ns;     /* that the last round took */
+	uint64_t sync_ns;	/* that the last round took */
 	uint64_t tail;		/* in the file: where the next piece begins */
 	_Atomic uint64_t bytes; /* in the file: the log's length */
-	uint64_t home_bytes;  /* in their places since the disk was asked last to take them */
+	uint64_t home_bytes;	/* in their places since the disk was asked last to take them */
 	uint64_t seq;
 	bool is_dirty[5]; /* files with changes that are not synced */
 	uint8_t *notes;	  /* of writes under way, as in the log: put into the file when the log begins anew */

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "daemon/rpc/rpc.h"
+#include "daemon/service/observed/events.h"
 #include "daemon/service/record.h"
 #include "daemon/service/segments.h"
 #include "tests/random/daemon.h"

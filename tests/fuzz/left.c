@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "daemon/rpc/rpc.h"
+#include "daemon/service/kept/persist.h"
 #include "proto/npumem.pb-c.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/scene.h"

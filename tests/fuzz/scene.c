@@ -10,6 +10,7 @@
 
 #include "daemon/rpc/rpc.h"
 #include "daemon/service/segments.h"
+#include "daemon/service/service.h"
 #include "proto/npumem.pb-c.h"
 #include "tests/fuzz/digest.h"
 #include "tests/fuzz/fuzz.h"

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "daemon/rpc/rpc.h"
+#include "daemon/service/kept/persist.h"
+#include "daemon/service/service.h"
 #include "proto/frame.h"
 
 enum { PEERS_MAX = 8, TASKS_MAX = 1024, FILES_MAX = 8, PACK_BYTES = 1 << 20 };

@@ -14,6 +14,7 @@
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/rpc/reply.h"
 #include "daemon/rpc/core.h"
+#include "daemon/service/kept/persist.h"
 #include "daemon/service/kept/runs.h"
 #include "daemon/service/observed/inspect.h"
 #include "daemon/service/scheduler.h"

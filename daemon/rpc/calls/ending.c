@@ -9,6 +9,8 @@
 #include "daemon/rpc/order/gate.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/kept/snapshot.h"
+#include "daemon/service/observed/events.h"
+#include "daemon/service/service.h"
 
 static void begin_part(struct ending *ending);
 
@@ -158,7 +160,7 @@ void ending_go_on(struct rpc *rpc, struct rpc_peer *peer)
 		ending->rpc = rpc;
 		ending->peer = peer;
 		/* From here on nobody can go on with it, whatever happens to the daemon. */
-		persist_session_end(peer->session);
+		session_forget(peer->session);
 		begin_part(ending);
 	} else if (ending->is_ready) {
 		run_part(ending);

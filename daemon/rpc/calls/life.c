@@ -9,6 +9,7 @@
 #include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/handlers/lists.h"
 #include "daemon/rpc/order/gate.h"
+#include "daemon/service/observed/events.h"
 
 enum {
 	SPARE_MAX = 256,	       /* calls that are kept for others */

@@ -4,8 +4,8 @@
 
 #include "daemon/rpc/calls/call.h"
 #include "daemon/rpc/handlers/lists.h"
+#include "daemon/service/observed/recorder.h"
 #include "daemon/service/segments.h"
-#include "daemon/service/transfer.h"
 #include "proto/digest.h"
 #include "proto/frame.h"
 #include "proto/outline.h"

@@ -5,6 +5,7 @@
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
+#include "daemon/service/observed/events.h"
 #include "daemon/service/stops.h"
 
 enum {

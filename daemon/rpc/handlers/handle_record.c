@@ -8,7 +8,7 @@
 #include "daemon/rpc/handlers/tensor_page.h"
 #include "daemon/rpc/order/gate.h"
 #include "daemon/service/checksum.h"
-#include "daemon/service/transfer.h"
+#include "daemon/service/observed/recorder.h"
 #include "proto/convert.h"
 #include "proto/frame.h"
 

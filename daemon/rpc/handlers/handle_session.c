@@ -9,6 +9,7 @@
 #include "daemon/rpc/handlers/known.h"
 #include "daemon/rpc/handlers/progress.h"
 #include "daemon/rpc/resume/absent.h"
+#include "daemon/service/observed/events.h"
 #include "daemon/service/segments.h"
 
 /* ---- system memory ---- */

@@ -3,6 +3,7 @@
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/service/kept/snapshot.h"
+#include "daemon/service/observed/recorder.h"
 
 enum {
 	PIECE_DATA = 5, /* SnapshotPiece.data */

@@ -9,6 +9,7 @@
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/resume/repeat.h"
+#include "daemon/service/observed/recorder.h"
 #include "daemon/service/operations.h"
 #include "daemon/service/kept/results.h"
 #include "daemon/service/transfer.h"
@@ -346,7 +347,7 @@ void operate_end(struct operate *operate, size_t pending)
 	if (operate->status) {
 		if (operate->is_open)
 			reply_rewind(operate->reply, operate->used);
-		transfer_free(&operate->call->session->service->recorder, operate->transfer);
+		recorder_free_transfers(&operate->call->session->service->recorder, operate->transfer);
 	} else {
 		if (!operate->is_dry)
 			operations_finish(operate->call->session, &operate->prepared.op);
@@ -365,7 +366,7 @@ void operate_end(struct operate *operate, size_t pending)
 
 void operate_give_up(struct operate *operate)
 {
-	transfer_free(&operate->call->session->service->recorder, operate->transfer);
+	recorder_free_transfers(&operate->call->session->service->recorder, operate->transfer);
 	give_back(operate);
 	operations_end(operate->call->session, &operate->prepared.op);
 }

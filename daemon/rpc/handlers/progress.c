@@ -10,6 +10,7 @@
 #include "daemon/device/tensors/error_context.h"
 #include "daemon/rpc/handlers/submission.h"
 #include "daemon/rpc/handlers/operate.h"
+#include "daemon/service/observed/events.h"
 
 enum {
 	PROGRESS_NS = 100000000,

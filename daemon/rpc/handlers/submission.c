@@ -6,6 +6,7 @@
 
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
+#include "daemon/service/observed/recorder.h"
 #include "daemon/service/operations.h"
 
 enum {

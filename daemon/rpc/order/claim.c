@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "daemon/service/record.h"
+#include "daemon/service/tables.h"
 
 /* ---- what was found ---- */
 

@@ -9,6 +9,7 @@
 
 #include "daemon/rpc/calls/ending.h"
 #include "daemon/rpc/order/gate.h"
+#include "daemon/service/kept/tokens.h"
 
 struct absent {
 	struct session session;
@@ -151,7 +152,7 @@ int absent_return(struct rpc *rpc, struct session *session, const uint8_t *token
 	on_drained(absent);
 	/* What everybody can guess is good for once, and the end of its connection is its end. */
 	if (rpc->service->persist.is_replay)
-		persist_session_end(session);
+		session_forget(session);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "daemon/device/operations/op_rule.h"
 #include "daemon/rpc/core.h"
+#include "daemon/service/kept/ids.h"
 #include "daemon/service/kept/stale.h"
 
 /* ---- within a request ---- */

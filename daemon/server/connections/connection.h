@@ -11,6 +11,7 @@
 #include "daemon/server/loop/pace.h"
 #include "daemon/server/loop/turns.h"
 #include "daemon/server/loop/workers.h"
+#include "daemon/service/segments.h"
 #include "daemon/service/session.h"
 
 enum { CONNECTION_READ_BYTES = 64 << 10 };

@@ -15,7 +15,6 @@
 
 #include "daemon/server/process/fault.h"
 #include "daemon/server/process/holes.h"
-#include "daemon/service/segments.h"
 
 static int check(int fd, uint64_t *bytes, bool *writable, struct npumem_error *error)
 {

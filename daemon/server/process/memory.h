@@ -3,7 +3,7 @@
 #define SERVER_MEMORY_H
 
 #include "daemon/server/connections/channel.h"
-#include "daemon/service/session.h"
+#include "daemon/service/segments.h"
 
 /* The source of a connection's segments: the fds of its channel, which outlives it. */
 struct segments_source memory_source(struct channel *channel);

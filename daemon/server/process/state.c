@@ -18,6 +18,7 @@
 #include "daemon/server/loop/workers.h"
 #include "daemon/server/process/fault.h"
 #include "daemon/server/process/log.h"
+#include "daemon/service/kept/persist.h"
 
 enum { KEPT_NAME_BYTES = 64 };
 

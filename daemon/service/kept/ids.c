@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "daemon/service/session.h"
-
 static struct ids_range *all(struct ids *ids)
 {
 	return ids->many ? ids->many : ids->few;

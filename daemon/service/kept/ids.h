@@ -4,27 +4,9 @@
 #ifndef SERVICE_IDS_H
 #define SERVICE_IDS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "daemon/service/tables.h"
 
-struct session;
-
-enum {
-	IDS_FEW = 4,
-	IDS_MAX = 4096, /* ranges: as many requests may be under way between those that were answered */
-};
-
-struct ids_range {
-	uint64_t first, last;
-	uint32_t cell; /* the keeper's */
-};
-
-/* Zero at first, and where it is empty. May be copied, and then is the copy's. */
-struct ids {
-	struct ids_range *many; /* in order, none next to another; NULL: `few` */
-	unsigned n, room;	/* of `many` */
-	struct ids_range few[IDS_FEW];
-};
+enum { IDS_MAX = 4096 }; /* ranges: as many requests may be under way between those that were answered */
 
 /* Who keeps the ranges somewhere else, too. */
 struct ids_keeper {

@@ -3,6 +3,7 @@
 
 #include "daemon/device/operations/op_rule.h"
 #include "daemon/device/tensors/meetings.h"
+#include "daemon/service/tables.h"
 
 static bool make_room(struct notes *notes, struct service *service)
 {

@@ -5,7 +5,9 @@
 #define SERVICE_NOTES_H
 
 #include "daemon/device/operations/op.h"
-#include "daemon/service/service.h"
+#include "daemon/store/store.h"
+
+struct service;
 
 enum { NOTES_FEW = 4 };
 

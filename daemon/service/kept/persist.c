@@ -6,9 +6,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "daemon/service/kept/results.h"
 #include "daemon/service/kept/tensor_cell.h"
-#include "daemon/service/session.h"
+#include "daemon/service/kept/tokens.h"
 
 int persist_begin(struct service *service, struct npumem_error *error)
 {
@@ -19,7 +18,6 @@ int persist_begin(struct service *service, struct npumem_error *error)
 
 void persist_deinit(struct persist *persist)
 {
-	results_pool_deinit(persist);
 	heap_free(persist->heap, persist->owners);
 	persist->owners = NULL;
 	persist->owners_room = 0;
@@ -208,7 +206,6 @@ void persist_drop(struct service *service, const struct tensor *tensor)
 {
 	if (!service->persist.store)
 		return;
-	results_gone(service, tensor);
 	persist_make_room(service, 1);
 	store_drop(service->persist.store, STORE_TENSORS, device_handle_slot(tensor->handle),
 		   device_handle_stamp(tensor->handle));
@@ -269,19 +266,13 @@ void persist_session_put(struct session *session)
 	store_put(session->service->persist.store, STORE_SESSIONS, session->cell, &cell, sizeof(cell));
 }
 
-void persist_session_end(struct session *session)
+void persist_session_drop(struct session *session)
 {
 	struct service *service = session->service;
 
-	if (!session->has_token)
-		return;
-	session->has_token = false;
 	tokens_remove(&service->persist.tokens, session);
 	service->persist.owners[session->cell] = NULL;
-	/* First: results of nobody are dropped by the next process, too. */
 	persist_make_room(service, 1);
 	store_drop(service->persist.store, STORE_SESSIONS, session->cell, 0);
 	persist_give_cell(service, STORE_SESSIONS, session->cell);
-	results_deinit(session);
-	persist_commit(&service->persist);
 }

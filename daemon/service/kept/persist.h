@@ -4,13 +4,11 @@
 #ifndef SERVICE_PERSIST_H
 #define SERVICE_PERSIST_H
 
-#include "daemon/device/device.h"
-#include "daemon/service/kept/tokens.h"
-#include "daemon/service/record.h"
+#include "daemon/device/operations/kernel.h"
+#include "daemon/service/tables.h"
 #include "daemon/store/store.h"
 
-struct service;
-struct session;
+struct device_move;
 
 enum {
 	PERSIST_VERSION = 1,	/* of what cells hold */
@@ -30,29 +28,29 @@ struct persist_session {
 };
 _Static_assert(sizeof(struct persist_session) <= STORE_SESSION_BYTES_MAX, "it has room");
 
+/* What a result is of (results.h). */
+enum results_kind {
+	RESULTS_MADE = 1, /* a tensor that is gone: handle, address */
+	RESULTS_CHANGED,  /* sealed, granted or renamed: handle */
+	RESULTS_FREED,	  /* number: of tensors */
+	RESULTS_DONE,  /* an operation that is not to be done twice, or was before one of these: number is 1 there
+			*/
+	RESULTS_DIED,  /* it ran when the daemon died abnormally; number: how often */
+	RESULTS_STALE, /* of stale.h: no result, but that requests up to the id `number` are not known any more */
+};
+
+/* In STORE_RESULTS. */
+struct results_cell {
+	uint64_t session, request;
+	uint32_t kind, index; /* of the tensor, or the operation, in the request */
+	uint64_t handle;
+	int64_t address;
+	uint64_t number;
+	struct kernel_counts counts;
+};
+_Static_assert(sizeof(struct results_cell) <= STORE_RESULT_BYTES_MAX, "it has room");
+
 /* ---- the state ---- */
-
-/* Cells of a table that has no numbers of its own. */
-struct persist_cells {
-	uint32_t *free; /* `room` of them, n in use, so that giving one back takes no memory */
-	uint32_t n, room;
-	uint32_t n_cells; /* that are in use or free */
-};
-
-struct persist {
-	struct store *store; /* NULL: nothing outlives the process */
-	const struct heap *heap;
-	const char *directory;		       /* for people */
-	uint32_t resume_seconds;	       /* that a session waits for its client */
-	int (*random)(void *to, size_t bytes); /* what nobody can guess; 0 or -errno */
-	bool is_replay;			       /* recovery is for one (recover.h) */
-	struct persist_cells sessions, results;
-	struct tokens tokens;
-	struct session **owners; /* of cells of sessions; NULL: of none */
-	uint32_t owners_room;
-	struct result *spare;	    /* of results.h */
-	struct store_run *loop_run; /* of runs.h */
-};
 
 static inline bool persist_is_on(const struct persist *persist)
 {
@@ -134,7 +132,7 @@ static inline struct session *persist_session_at(const struct persist *persist, 
 }
 /* Its cell as it is; prepared. */
 void persist_session_put(struct session *session);
-/* It goes, and what was kept of its results, at once. */
-void persist_session_end(struct session *session);
+/* Its cell goes. Commits nothing that was not prepared to go together. */
+void persist_session_drop(struct session *session);
 
 #endif

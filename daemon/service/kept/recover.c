@@ -14,6 +14,7 @@
 #include "daemon/service/kept/results.h"
 #include "daemon/service/kept/stale.h"
 #include "daemon/service/kept/tensor_cell.h"
+#include "daemon/service/tables.h"
 
 enum {
 	NAMES_MAX = 8,	   /* in a line */

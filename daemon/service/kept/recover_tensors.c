@@ -10,6 +10,7 @@
 #include "daemon/service/kept/recover.h"
 #include "daemon/service/kept/recovery.h"
 #include "daemon/service/kept/results.h"
+#include "daemon/service/tables.h"
 #include "daemon/service/tensors.h"
 
 enum { LINES_MAX = 16 }; /* about single tensors */

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <utlist.h>
 
-#include "daemon/service/service.h"
 #include "daemon/service/kept/stale.h"
 
 static struct persist *persist_of(const struct session *session)

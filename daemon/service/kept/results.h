@@ -8,33 +8,9 @@
 #ifndef SERVICE_RESULTS_H
 #define SERVICE_RESULTS_H
 
-#include <npumem/types.h>
-
-#include "daemon/device/operations/kernel.h"
-#include "daemon/service/session.h"
+#include "daemon/service/kept/persist.h"
 
 enum { RESULTS_MAX = 4096 };
-
-enum results_kind {
-	RESULTS_MADE = 1, /* a tensor that is gone: handle, address */
-	RESULTS_CHANGED,  /* sealed, granted or renamed: handle */
-	RESULTS_FREED,	  /* number: of tensors */
-	RESULTS_DONE,  /* an operation that is not to be done twice, or was before one of these: number is 1 there
-			*/
-	RESULTS_DIED,  /* it ran when the daemon died abnormally; number: how often */
-	RESULTS_STALE, /* of stale.h: no result, but that requests up to the id `number` are not known any more */
-};
-
-/* In STORE_RESULTS. */
-struct results_cell {
-	uint64_t session, request;
-	uint32_t kind, index; /* of the tensor, or the operation, in the request */
-	uint64_t handle;
-	int64_t address;
-	uint64_t number;
-	struct kernel_counts counts;
-};
-_Static_assert(sizeof(struct results_cell) <= STORE_RESULT_BYTES_MAX, "it has room");
 
 struct result {
 	struct result *next, *prev; /* of the session, the oldest first */
@@ -85,7 +61,7 @@ int results_restore(struct session *session, uint32_t cell, const struct results
 void results_deinit(struct session *session);
 /* The same in this process alone. */
 void results_leave(struct session *session);
-/* The spare one. */
+/* The spare one; before persist_deinit. */
 void results_pool_deinit(struct persist *persist);
 
 #endif

@@ -4,7 +4,8 @@
 #ifndef SERVICE_RUNS_H
 #define SERVICE_RUNS_H
 
-#include "daemon/service/session.h"
+#include "daemon/service/tables.h"
+#include "daemon/store/store.h"
 
 /* The request that the loop works on from now on, in the place of the one before. */
 static inline void runs_on_loop(const struct session *session, uint64_t request, uint32_t method)

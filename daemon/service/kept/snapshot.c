@@ -6,7 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/service/session.h"
+#include "daemon/device/device.h"
+#include "daemon/service/kept/persist.h"
 
 static void count(struct session *session)
 {

@@ -7,17 +7,7 @@
 
 #include <npumem/types.h>
 
-#include "daemon/store/image.h"
-
 struct session;
-
-struct snapshot {
-	struct session *owner; /* NULL: there is none */
-	uint64_t number, last_number;
-	uint64_t charge;
-	bool is_ending;		  /* nobody's, but its memory is not given back yet */
-	struct store_piece piece; /* that was asked for last */
-};
 
 /* Whether a session may have one. 0; PERMISSION_DENIED; FAILED_PRECONDITION (nothing outlives this daemon, or
  * there is one). */

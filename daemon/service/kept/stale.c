@@ -2,7 +2,8 @@
  * is what session->stale and changed_below say. */
 #include "daemon/service/kept/stale.h"
 
-#include "daemon/service/kept/results.h"
+#include "daemon/service/kept/ids.h"
+#include "daemon/service/kept/persist.h"
 
 static void put(struct session *session, const struct ids_range *range)
 {

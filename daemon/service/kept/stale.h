@@ -4,9 +4,12 @@
 #ifndef SERVICE_STALE_H
 #define SERVICE_STALE_H
 
-#include "daemon/service/session.h"
+#include <stdbool.h>
+#include <stdint.h>
 
+struct ids;
 struct results_cell;
+struct session;
 
 /* Ranges that are added at once. Each has a cell, which the loop writes: 4,096 of them took 3 ms of one turn. */
 enum { STALE_RANGES_MAX = 256 };

@@ -4,8 +4,6 @@
 
 #include <utlist.h>
 
-#include "daemon/service/session.h"
-
 static size_t bucket_of(const uint8_t *token)
 {
 	return (token[0] | (size_t)token[1] << 8) % TOKENS_BUCKETS;

@@ -3,17 +3,7 @@
 #ifndef SERVICE_TOKENS_H
 #define SERVICE_TOKENS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-struct session;
-
-enum { PERSIST_TOKEN_BYTES = 16, TOKENS_BUCKETS = 4096 };
-
-/* Zero at first. */
-struct tokens {
-	struct session *buckets[TOKENS_BUCKETS];
-};
+#include "daemon/service/tables.h"
 
 /* Of a session whose `token` is set. */
 void tokens_add(struct tokens *tokens, struct session *session);

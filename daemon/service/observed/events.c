@@ -5,7 +5,9 @@
 
 #include <stdio.h>
 
+#include "daemon/device/device.h"
 #include "daemon/service/access.h"
+#include "daemon/service/tables.h"
 
 static const char *const names[EVENTS_N] = {
 	[EVENTS_ALLOCATED] = "allocated", [EVENTS_FREED] = "freed",	    [EVENTS_SEALED] = "sealed",

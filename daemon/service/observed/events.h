@@ -9,8 +9,8 @@
 #define SERVICE_EVENTS_H
 
 #include "daemon/device/tensors/error_context.h"
-#include "daemon/device/memory/heap.h"
 
+struct events;
 struct service;
 struct session;
 
@@ -61,15 +61,6 @@ struct events_subscriber {
 	uint64_t lost;
 	unsigned first, n;
 	struct events_shared *ring[EVENTS_RING];
-};
-
-struct events {
-	const struct heap *heap;
-	uint64_t (*now_ns)(void);    /* NULL: time stands still */
-	const struct session *actor; /* on whose behalf tensors go; NULL: nobody's */
-	struct events_subscriber *subscribers;
-	struct events_subscriber *ready, *last_ready; /* the line of those to be sent something */
-	bool is_low;
 };
 
 /* The kind of a name, or -1; the name of a kind. */

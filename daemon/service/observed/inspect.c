@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "daemon/service/tables.h"
+
 static int check_range(const struct session *session, int64_t npu, int64_t offset, int64_t bytes,
 		       struct npumem_error *error)
 {

@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "daemon/service/segments.h"
-#include "daemon/service/transfer.h"
 
 /* ---- memory ---- */
 
@@ -17,12 +16,17 @@ static size_t entry_bytes(const struct recorder_entry *entry)
 	return sizeof(*entry) + entry->n_handles * sizeof(*entry->handles) + entry->answer_bytes;
 }
 
+static void free_transfer(struct recorder *recorder, struct recorder_transfer *transfer)
+{
+	recorder_release(recorder, transfer, sizeof(*transfer) + transfer->bytes);
+}
+
 void recorder_free_transfers(struct recorder *recorder, struct recorder_transfer *transfers)
 {
 	while (transfers) {
 		struct recorder_transfer *next = transfers->next;
 
-		transfer_free(recorder, transfers);
+		free_transfer(recorder, transfers);
 		transfers = next;
 	}
 }
@@ -42,7 +46,7 @@ static void free_dropped(struct recorder *recorder)
 
 	if (transfer) {
 		entry->transfers = transfer->next;
-		transfer_free(recorder, transfer);
+		free_transfer(recorder, transfer);
 	} else {
 		recorder->dropped = entry->next;
 		free_entry(recorder, entry);
@@ -363,5 +367,5 @@ void recorder_next(struct recorder *recorder)
 		return;
 	entry->transfers = transfer->next;
 	entry->taken = 0;
-	transfer_free(recorder, transfer);
+	free_transfer(recorder, transfer);
 }

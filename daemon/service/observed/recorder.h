@@ -4,19 +4,25 @@
 #ifndef SERVICE_RECORDER_H
 #define SERVICE_RECORDER_H
 
-#include "daemon/device/memory/heap.h"
-#include "daemon/service/fair_queue.h"
-#include <npumem/types.h>
-
-struct recorder_transfer;
-struct segment;
-struct session;
-struct tensor;
+#include "daemon/service/tables.h"
 
 #define RECORDER_BYTES_MAX ((size_t)256 << 20)
-enum { RECORDER_REASON_BYTES = 128, RECORDER_PART_BYTES = 256 << 10 };
+enum { RECORDER_PART_BYTES = 256 << 10 };
 /* One step of freeing ends after so many blocks of memory, or after so many bytes. */
 enum { RECORDER_FREED_BLOCKS = 1024, RECORDER_FREED_BYTES = 1 << 20 };
+
+/* What an operation moved (transfer.h). */
+struct recorder_transfer {
+	struct recorder_transfer *next;
+	unsigned operation; /* of a submit */
+	uint64_t segment, offset;
+	struct npumem_dims extent, stride; /* in elements; a matrix is [rows, 1, 1, cols] */
+	unsigned element_bytes;
+	bool is_read;
+	uint32_t crc32; /* of a read */
+	size_t bytes;	/* of `data`, all elements of a write, dense; 0 for a read */
+	uint8_t data[];
+};
 
 /* What was there when a record began. */
 enum recorder_before {
@@ -45,25 +51,6 @@ struct recorder_entry {
 	uint64_t segment, segment_bytes;     /* that it shared; 0: none */
 	bool segment_writable;
 	size_t taken; /* bytes of its first transfer, or where it has none of its request */
-};
-
-struct recorder {
-	const struct heap *heap;
-	const struct session *owner; /* NULL: nothing is recorded */
-	struct recorder_entry *first, *last;
-	struct recorder_entry *dropped; /* nobody takes these; `freeing` frees them in steps */
-	size_t bytes;			/* of the entries in both lists, and of transfers under way */
-	uint64_t number;
-	bool lost;
-	char reason[RECORDER_REASON_BYTES];
-	/* A record begins with the tensors that are there, which takes turns. Until all of them are in it,
-	 * leaves() is called for each tensor that is freed. NULL: all are. */
-	void (*leaves)(void *ctx, const struct tensor *tensor);
-	void *leaves_ctx;
-	uint16_t era; /* changes when a record begins: what is created later is none of these tensors */
-	struct fair_queue *queue;
-	struct fair_user *user; /* of `freeing`, which is in `queue` while there are dropped entries */
-	struct fair_work freeing;
 };
 
 /* `queue` and `user` outlive it, and the recorder does not move. */
@@ -98,7 +85,7 @@ void recorder_stop(struct recorder *recorder);
 /* The same, and nothing waits. O(1): the memory is freed in steps, later. */
 void recorder_drop(struct recorder *recorder);
 
-/* A list of them. */
+/* A list of them; NULL: none. */
 void recorder_free_transfers(struct recorder *recorder, struct recorder_transfer *transfers);
 /* `entry` needs neither next nor number nor taken. Takes over its transfers, and its request where it owns that,
  * and copies the rest. Without room or memory the record is lost. */

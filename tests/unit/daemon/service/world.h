@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#include "daemon/service/service.h"
 #include "daemon/service/session.h"
 #include "daemon/service/tensors.h"
 

@@ -1,6 +1,7 @@
 /* Who may follow, and when progress is looked for: not at each request, and not where nobody follows. */
 #include "daemon/rpc/handlers/progress.h"
 
+#include "daemon/service/observed/events.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 static uint64_t now_ns, alarm_ns;

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "daemon/service/observed/recorder.h"
 #include "daemon/service/segments.h"
 #include "tests/unit/daemon/rpc/talk.h"
 

@@ -3,6 +3,7 @@
 
 #include "tests/unit/daemon/rpc/crowd.h"
 
+#include "daemon/service/observed/recorder.h"
 #include "proto/digest.h"
 
 enum { ADMIN = 500 };

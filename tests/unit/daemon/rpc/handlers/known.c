@@ -293,7 +293,7 @@ START_TEST(what_was_done_is_not_taken_back)
 	scene.session->forgotten_below = 7;
 	ck_assert(is_kept(&scene, 6, true));
 	ck_assert(!is_kept(&scene, 7, true) && !is_kept(&scene, 6, false));
-	persist_session_end(scene.session);
+	session_forget(scene.session);
 	ck_assert(!is_kept(&scene, 4, true) && !is_kept(&scene, 6, true));
 	scene_deinit(&scene);
 }

@@ -1,5 +1,6 @@
 /* A record that begins on a device with tensors: which of them are in it, what runs meanwhile, and without memory.
  */
+#include "daemon/service/observed/recorder.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 enum { ADMIN = 500, N_SMALL = 70 /* more than a page */ };

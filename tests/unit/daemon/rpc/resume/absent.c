@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <time.h>
 
+#include "daemon/service/kept/tokens.h"
+#include "daemon/service/observed/recorder.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 enum { SECONDS = 30, LATER = 7 };

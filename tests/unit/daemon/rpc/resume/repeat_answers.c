@@ -183,7 +183,7 @@ START_TEST(without_a_token_nothing_is_sent_again)
 	struct scene scene;
 
 	scene_init(&scene);
-	persist_session_end(&scene.session);
+	session_forget(&scene.session);
 	sent_before(&scene, &scene.session, OP_READ, scene.x, NULL);
 	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 0);
 	ck_assert_uint_eq(sent_before_change(&scene, scene.x), 0);

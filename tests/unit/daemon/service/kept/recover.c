@@ -154,7 +154,7 @@ START_TEST(what_ended_with_its_session_has_no_name)
 	session_init(&other, &kept.world.service, 1001, 1, NULL);
 	base = world_tensor(&kept.world, &session, "");
 	ck_assert_int_eq(tensors_view(&session, base, "v", "", &slice, NULL, NULL, &view, &kept.world.error), 0);
-	persist_session_end(&session);
+	session_forget(&session);
 	ck_assert_uint_eq(session_hide(&session, &base, 1), 1);
 	world_tensor(&kept.world, &other, "v");
 	lasting_restart(&kept);

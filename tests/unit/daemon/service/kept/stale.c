@@ -72,7 +72,7 @@ START_TEST(they_go)
 	for (uint64_t id = 201; id < 300; id += 2)
 		add(&found[0], id, id);
 	ck_assert_uint_eq(store_n_cells(scene.kept.store, STORE_RESULTS), n_cells);
-	persist_session_end(&found[0]);
+	session_forget(&found[0]);
 	ck_assert_uint_eq(found[0].stale.n, 0);
 	ck_assert_uint_eq(found[0].user->now[LIMITS_REQUEST_BYTES], 0);
 	lasting_restart(&scene.kept);

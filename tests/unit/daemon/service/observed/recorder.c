@@ -393,14 +393,14 @@ START_TEST(what_operations_move_is_read_back)
 	ck_assert(moved->extent.c == 8 && moved->extent.w == 100 && moved->stride.c == 300 &&
 		  moved->stride.w == 2);
 	ck_assert_uint_eq(moved->element_bytes, 1);
-	transfer_free(scene.recorder, moved);
+	recorder_free_transfers(scene.recorder, moved);
 	/* A part of it, back. */
 	op = (struct op){.kind = OP_READ, .tensor = tensor, .first = 5, .count = 700};
 	op.system = (struct op_system){.base = shared_bytes, .bytes = 4096, .off = 1, .segment = segment};
 	moved = transfer(&scene, &op);
 	ck_assert(moved->is_read && !moved->bytes && moved->extent.w == 700 && moved->stride.w == 1);
 	ck_assert_uint_eq(moved->crc32, crc32(0, dense + 5, 700));
-	transfer_free(scene.recorder, moved);
+	recorder_free_transfers(scene.recorder, moved);
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
 	/* Not shared, or not recorded: nothing. */
 	op.system.segment = NULL;

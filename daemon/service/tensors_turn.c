@@ -1,10 +1,11 @@
-/* Judged by where the tensors came to lie: the arena alone knows the best place. */
-#include "daemon/service/turn.h"
-
+/* Whether an allocation may keep what it has just got, where requests wait for room. Judged by where the tensors
+ * came to lie: the arena alone knows the best place. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "daemon/device/placement/keep_free.h"
+#include "daemon/service/tables.h"
+#include "daemon/service/tensors.h"
 
 static bool is_in_range(const struct waiter *claimant, struct tensor *const *tensors, unsigned n)
 {
@@ -65,7 +66,7 @@ static int refuse_turn(const struct tensors_alloc *alloc, int64_t asked, struct 
 	return NPUMEM_RESOURCE_EXHAUSTED;
 }
 
-int turn_check(struct tensors_alloc *alloc, struct waiting_claims claims, struct npumem_error *error)
+int tensors_check_turn(struct tensors_alloc *alloc, struct waiting_claims claims, struct npumem_error *error)
 {
 	struct service *service = alloc->session->service;
 	int64_t free_bytes, left, asked = tensor_bytes_per_npu(alloc->tensors[0]);

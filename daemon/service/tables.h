@@ -1,0 +1,180 @@
+/* What the service holds: struct service of a device, struct session of each client, and their parts. What is done
+ * with a part is in the header of the part's name. */
+#ifndef SERVICE_TABLES_H
+#define SERVICE_TABLES_H
+
+#include <sys/types.h>
+
+#include "daemon/service/fair_queue.h"
+#include "daemon/service/kept/recovered.h"
+#include "daemon/service/limits.h"
+#include "daemon/service/names.h"
+#include "daemon/service/observed/metrics.h"
+#include "daemon/service/scheduler.h"
+#include "daemon/store/image.h"
+
+/* ---- a session ---- */
+
+enum { IDS_FEW = 4, PERSIST_TOKEN_BYTES = 16 };
+
+struct ids_range {
+	uint64_t first, last;
+	uint32_t cell; /* the keeper's */
+};
+
+/* Zero at first, and where it is empty. May be copied, and then is the copy's. */
+struct ids {
+	struct ids_range *many; /* in order, none next to another; NULL: `few` */
+	unsigned n, room;	/* of `many` */
+	struct ids_range few[IDS_FEW];
+};
+
+/* The unnamed tensors of a session. Behind a pointer, so that however many they are, another session has them at
+ * once where it goes on as this one. */
+struct session_unnamed {
+	struct record *first;
+	uint64_t device_bytes, n; /* whole footprints, over all NPUs; views included */
+};
+
+struct session {
+	struct service *service;
+	uint64_t id; /* > 0; not given again while the daemon lives */
+	uint32_t uid;
+	struct limits_user *user;	 /* its account's: charges and turns; rights go by the uid */
+	pid_t pid;			 /* of the client, for people; 0 where it is not known */
+	struct session_unnamed *unnamed; /* its own */
+	struct segment *segments;
+	uint64_t last_segment;
+	const struct segments_source *segments_source; /* NULL: none can be shared */
+	struct metrics_usage usage;
+	void *peer; /* rpc's: whose requests they are; NULL: it has not asked yet */
+
+	/* What it goes on by after the daemon was started again (persist.h, results.h). */
+	bool is_absent; /* its client is not there: what it counts among the uid's sessions is the other one */
+	bool is_spent;	/* another one goes on as it: its own end is nobody's business */
+	bool has_token;
+	bool lingers; /* also where its client goes and the daemon stays */
+	uint8_t token[PERSIST_TOKEN_BYTES];
+	uint32_t cell;
+	uint64_t request;	  /* whose effects come next: its id; 0: one whose effects are not kept */
+	uint64_t answered_below;  /* the client has these answers */
+	uint64_t forgotten_below; /* whether requests with lower ids were done is not known any more */
+	uint64_t changed_below;	  /* nor do data requests with lower ids find what they found, */
+	struct ids stale;	  /* nor these (stale.h) */
+	struct record *made;	  /* tensors whose requests' answers the client may not have, the oldest first */
+	size_t n_made;
+	struct result *results;
+	size_t n_results;
+	struct session *next, *prev;	       /* of all */
+	struct session *user_next, *user_prev; /* of its user */
+	struct session *bucket_next;	       /* of tokens with one hash (kept/tokens.h) */
+};
+
+/* ---- the service ---- */
+
+enum { RECORDER_REASON_BYTES = 128, TOKENS_BUCKETS = 4096 };
+
+/* The line for room. */
+struct waiting {
+	struct limits_table *limits;
+	struct limits_user *first; /* who have somebody in line, whose turn is next first */
+	unsigned n;		   /* in line */
+	uint64_t deadline_ns;	   /* none is earlier, and waiting_expired looks for the next */
+	uint64_t round;
+	bool room; /* something was freed or moved since the round began */
+	bool look; /* a request came or left, a window began, or what holds one up may have changed, since there
+		    * was nobody to be tried */
+};
+
+struct events {
+	const struct heap *heap;
+	uint64_t (*now_ns)(void);    /* NULL: time stands still */
+	const struct session *actor; /* on whose behalf tensors go; NULL: nobody's */
+	struct events_subscriber *subscribers;
+	struct events_subscriber *ready, *last_ready; /* the line of those to be sent something */
+	bool is_low;
+};
+
+struct recorder {
+	const struct heap *heap;
+	const struct session *owner; /* NULL: nothing is recorded */
+	struct recorder_entry *first, *last;
+	struct recorder_entry *dropped; /* nobody takes these; `freeing` frees them in steps */
+	size_t bytes;			/* of the entries in both lists, and of transfers under way */
+	uint64_t number;
+	bool lost;
+	char reason[RECORDER_REASON_BYTES];
+	/* A record begins with the tensors that are there, which takes turns. Until all of them are in it,
+	 * leaves() is called for each tensor that is freed. NULL: all are. */
+	void (*leaves)(void *ctx, const struct tensor *tensor);
+	void *leaves_ctx;
+	uint16_t era; /* changes when a record begins: what is created later is none of these tensors */
+	struct fair_queue *queue;
+	struct fair_user *user; /* of `freeing`, which is in `queue` while there are dropped entries */
+	struct fair_work freeing;
+};
+
+/* Zero at first. */
+struct tokens {
+	struct session *buckets[TOKENS_BUCKETS];
+};
+
+/* Cells of a table that has no numbers of its own. */
+struct persist_cells {
+	uint32_t *free; /* `room` of them, n in use, so that giving one back takes no memory */
+	uint32_t n, room;
+	uint32_t n_cells; /* that are in use or free */
+};
+
+struct persist {
+	struct store *store; /* NULL: nothing outlives the process */
+	const struct heap *heap;
+	const char *directory;		       /* for people */
+	uint32_t resume_seconds;	       /* that a session waits for its client */
+	int (*random)(void *to, size_t bytes); /* what nobody can guess; 0 or -errno */
+	bool is_replay;			       /* recovery is for one (recover.h) */
+	struct persist_cells sessions, results;
+	struct tokens tokens;
+	struct session **owners; /* of cells of sessions; NULL: of none */
+	uint32_t owners_room;
+	struct result *spare;	    /* of results.h */
+	struct store_run *loop_run; /* of runs.h */
+};
+
+struct snapshot {
+	struct session *owner; /* NULL: there is none */
+	uint64_t number, last_number;
+	uint64_t charge;
+	bool is_ending;		  /* nobody's, but its memory is not given back yet */
+	struct store_piece piece; /* that was asked for last */
+};
+
+struct service {
+	struct device *device;
+	const struct heap *heap;
+	uint32_t uid; /* the daemon's own: it and root may administer everything */
+	struct limits_table limits;
+	struct names names;
+	struct scheduler scheduler; /* of what is under way */
+	struct fair_queue queue;    /* of the work that waits for the thread that owns the device */
+	struct fair_user self;	    /* for work in it that is done for all users */
+	struct waiting waiting;	    /* for room */
+	struct events events;
+	struct metrics metrics;
+	struct recorder recorder;
+	struct persist persist;
+	struct recovered recovered;
+	struct snapshot snapshot;
+	struct session *sessions;
+	struct session_walk *walks; /* of them, that have begun */
+	uint64_t n_sessions, last_session;
+	uint64_t changes; /* tensors that came, free requests that arrived, new names: see record.h's changed_at */
+};
+
+/* True for root and the daemon's own uid. */
+static inline bool session_is_admin(const struct session *session)
+{
+	return session->uid == 0 || session->uid == session->service->uid;
+}
+
+#endif
