@@ -4,8 +4,9 @@
  *
  * The process works on private copies of the files. A change is copied into a buffer when it is made, on any
  * thread. A round writes what the buffer holds behind the log in the journal's file, with a checksum, and waits
- * for the disk: one sync for all changes until then. After that, and never before, the change goes to its place in
- * the files, which the disk may take at any time. Where the log has no room left the files are synced, and it
+ * for the disk: one sync for all changes until then. A long round goes in pieces of whole units, each shorter than
+ * the log, which are written like rounds of their own. After that, and never before, the change goes to its place
+ * in the files, which the disk may take at any time. Where the log has no room left the files are synced, and it
  * begins anew. */
 #ifndef STORE_LOG_H
 #define STORE_LOG_H
@@ -15,7 +16,7 @@
 struct opening;
 
 enum {
-	LOG_BYTES = 16 << 20,	   /* of the file, from FORMAT_RECORDS_OFF on; more where one round needs it */
+	LOG_BYTES = 16 << 20,	   /* of the file, from FORMAT_RECORDS_OFF on; more where one unit needs it */
 	LOG_ROUND = 1 << 20,	   /* in the buffer: a round begins also where nobody waits for it */
 	LOG_BACKLOG = 2 << 20,	   /* beyond it small changes are left to threads that may wait */
 	LOG_AHEAD = 1 << 20,	   /* changes in their places, after which the disk begins to take them */

@@ -31,6 +31,7 @@ int private_open(const char *words, const struct npumem_options *options, struct
 	struct npumem *npumem;
 	struct npumem_error why;
 	int ends[2];
+	request_clear(&why);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot make a socket: %s", strerror(errno));
 	int status = spawn_start(&memory_libc, words, ends[1], &spawned, error);
@@ -74,6 +75,7 @@ int npumem_spawn(const char *path, const char *words, const struct npumem_option
 	struct spawned spawned;
 	int fd;
 	request_clear(error);
+	request_clear(&why);
 	*pid = -1;
 	int status = connection_options(given, &options, error);
 	if (!status)

@@ -169,6 +169,7 @@ int remote_open(const struct address *address, const struct npumem_options *give
 	/* An answer takes longer than anybody should look for it. */
 	options.spin_us = NPUMEM_NO_SPIN;
 	options.call_ms = options.connect_ms;
+	request_clear(&why);
 	int status = connection_at(&memory_libc, address, fd, &options, &npumem, &why);
 	if (status)
 		return refused(address, &spawned, &why, error);

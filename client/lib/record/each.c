@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/lib/json/json.h"
+#include "client/lib/messages/request.h"
 #include "client/lib/record/record_file.h"
 #include "client/lib/record/replay.h"
 
@@ -80,6 +81,7 @@ int npumem_replay_each(const struct npumem_replay *replay, int (*each)(void *ctx
 	const struct record_file *file = replay_file(replay);
 	size_t n_parts = 0;
 	int status = 0;
+	request_clear(error);
 	for (size_t i = 0; i < file->n_entries && !status; i++) {
 		n_parts++;
 		if (file->entries[i]->part)

@@ -319,6 +319,7 @@ int npumem_record_stop_async(struct npumem *npumem, const struct npumem_record *
 {
 	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_RECORDED, take_end, next_stop, NULL};
 	struct npumem_request *made;
+	request_clear(error);
 	if (record->snapshot && !writing_of(record)->has_all)
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"not all pieces of the record's snapshot were asked for");

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/lib/messages/request.h"
 #include "client/lib/record/record_file.h"
 #include "client/lib/record/replay.h"
 #include "proto/digest.h"
@@ -33,6 +34,7 @@ int npumem_replay_check_snapshot(const struct npumem_replay *replay, const char 
 	char path[4096];
 	struct stat stat;
 	uint64_t digest = 0;
+	request_clear(error);
 	if ((size_t)snprintf(path, sizeof(path), "%s/" RECORD_MANIFEST, directory) >= sizeof(path))
 		return refuse(error, directory, "its name is too long");
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
