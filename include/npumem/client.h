@@ -92,8 +92,8 @@ struct npumem_options {
  * sessions and the connection is lost, the session continues over another ssh.
  *
  * A daemon at a path is accepted if its uid is root's, the caller's or $NPUMEM_SERVER_UID, or if only root, the
- * caller and the daemon's uid can replace an entry on the path. Any other is NPUMEM_PERMISSION_DENIED, with the
- * field "uid".
+ * caller and the daemon's uid can write the folders on the path; in a sticky folder, as /tmp, the next name must
+ * belong to root or the caller. Any other is NPUMEM_PERMISSION_DENIED, with the field "uid".
  *
  * `options` NULL: the defaults. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID, NPUMEM_PERMISSION_DENIED,
  * NPUMEM_DEADLINE_EXCEEDED (connect_ms); then *out is NULL, which npumem_close takes. */
