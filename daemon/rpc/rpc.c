@@ -11,7 +11,6 @@
 #include "daemon/rpc/calls/ending.h"
 #include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/calls/perform.h"
-#include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/decode.h"
 #include "daemon/rpc/handlers/known.h"
 #include "daemon/rpc/handlers/operate.h"
@@ -25,19 +24,10 @@
 
 /* ---- turns ---- */
 
-static int on_expanded(struct call *call, void *arg)
-{
-	(void)arg;
-	recording_expanded(call);
-	return call->error->status;
-}
-
 static void start(struct call *call)
 {
 	call->state = CALL_RUNNING;
-	if (call->is_refused && recording_expands(call)) {
-		perform_go_on(call, perform_later(call, INT64_MAX, recording_expand, on_expanded, call));
-	} else if (call->is_refused) {
+	if (call->is_refused) {
 		life_end(call, call->error->status);
 	} else if (call->is_paused) {
 		call->is_paused = false;

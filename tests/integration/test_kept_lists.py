@@ -10,8 +10,6 @@ from test_record import RecordCase, read_record
 from test_segments import memfd
 
 OTHER = 1001
-DETAILS = {"stat": pb.StatRequest(details=True)}
-RESET = {"stat": pb.StatRequest(details=True, reset=True)}
 needs_root = unittest.skipIf(os.geteuid(), "root alone can be other uids")
 RELU = [pb.Param(key=pb.PARAM_RELU, values=[2])]
 
@@ -238,52 +236,6 @@ class Recorded(RecordCase):
         self.assertEqual(self.stop(process), 0, text())
         requests = [pb.Request.FromString(entry.request) for entry in read_record(self.file) if entry.request]
         self.assertEqual([one.submit.operations for one in requests if one.HasField("submit")], [wanted])
-
-
-class RecordedAtLength(Case):
-    """A list of megabytes, which each of its runs brings into the record."""
-
-    options = ("--share-device",)
-
-    def setUp(self):
-        super().setUp()
-        self.watcher, self.client_ = self.client(), self.client()
-        self.x = self.client_.alloc("x")
-        self.write = {"write": pb.WriteRequest(tensor=ref(self.x), data=bytes(14 << 20))}
-        self.watcher.call(record=pb.RecordRequest(action=pb.RECORD_WATCH))
-
-    def recorded(self):
-        """Bytes of requests in the record since it was asked for last."""
-        n_bytes = 0
-        while entries := self.watcher.call(record=pb.RecordRequest(action=pb.RECORD_TAKE)).recorded.entries:
-            n_bytes += sum(len(entry.request) for entry in entries)
-        return n_bytes
-
-    def check(self, status, *calls):
-        self.client_.call(**keep(1, *calls))
-        self.assertGreater(self.recorded(), 14 << 20)
-        times = []
-        for _ in range(5):
-            self.watcher.call(**RESET)
-            self.watcher.call(**RESET)
-            self.assertEqual(self.client_.ask(**go(1)).status, status)
-            times.append(self.watcher.call(**DETAILS).stat.loop.longest_cpu_ns / 1e6)
-            self.assertGreater(self.recorded(), 14 << 20)
-        self.assertLess(min(times), 4, f"turns of the loop in ms: {times}")
-
-    def test_a_run_that_is_refused_when_it_arrives(self):
-        self.check(pb.INVALID, run(pb.RELU), self.write)
-
-    def test_a_run_that_is_refused_in_its_turn(self):
-        self.check(pb.INVALID, fill(self.x, 3), self.write)
-
-    def test_its_client_hangs_up(self):
-        self.client_.call(**keep(1, run(pb.RELU), self.write))
-        for _ in range(8):
-            self.client_.post(*[go(1)] * 8)
-        self.client_.close()
-        wait_for(lambda: self.watcher.call(**DETAILS).stat.sessions == 1)
-        self.recorded()
 
 
 class Resumed(StateTestCase):

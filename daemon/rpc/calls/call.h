@@ -55,9 +55,6 @@ struct recording {
 	uint64_t digest;
 	struct recorder_transfer *first, *last; /* owned */
 	const struct segment *shared;		/* that the request shared */
-	uint8_t *
-		expanded; /* a run of a kept list, with the list's operations; owned. NULL: it is not packed yet */
-	size_t expanded_bytes;
 };
 
 /* How far a dump is (handlers/handle_device.c). */

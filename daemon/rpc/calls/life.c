@@ -75,7 +75,6 @@ static void give(struct rpc *rpc, struct call *call)
 		heap_free(rpc->heap, call->message);
 	if (rpc->arriving == call)
 		rpc->arriving = NULL;
-	recording_deinit(call);
 	lists_release(call->list);
 	binding_deinit(&call->binding);
 	claim_deinit(&call->claim);

@@ -3,17 +3,13 @@
 #include "daemon/rpc/calls/recording.h"
 
 #include "daemon/rpc/calls/call.h"
-#include "daemon/rpc/handlers/lists.h"
 #include "daemon/service/observed/recorder.h"
 #include "daemon/service/segments.h"
 #include "proto/digest.h"
 #include "proto/frame.h"
 #include "proto/outline.h"
 
-enum {
-	ANSWER_BYTES_MAX = 128 << 10,
-	EXPANDED_AWAY_BYTES = 64 << 10, /* a list from that on is packed by a thread: 16 MiB take 24 ms */
-};
+enum { ANSWER_BYTES_MAX = 128 << 10 };
 
 void recording_begin(struct recording *recording)
 {
@@ -118,54 +114,14 @@ static void forget(struct call *call)
 	recording->first = recording->last = NULL;
 }
 
-/* ---- a run of a kept list ---- */
-
-static bool is_list_run(const struct call *call)
+/* Of a kept list: a replay has the operations in the submit itself, as its file may begin behind the keep. */
+static bool take_expanded(const struct call *call, struct recorder_entry *entry)
 {
-	return call->list && call->request->call_case == NPUMEM__V1__REQUEST__CALL_SUBMIT;
-}
-
-bool recording_expands(const struct call *call)
-{
-	return recorder_is_on(&call->rpc->service->recorder) && is_list_run(call) && !call->recording.expanded &&
-	       lists_bytes(call->list) >= EXPANDED_AWAY_BYTES;
-}
-
-void recording_expand(void *arg)
-{
-	struct call *call = arg;
-	struct recording *recording = &call->recording;
-
-	recording->expanded_bytes = npumem__v1__request__get_packed_size(call->request);
-	recording->expanded = heap_alloc(call->rpc->heap, recording->expanded_bytes);
-	if (recording->expanded)
-		npumem__v1__request__pack(call->request, recording->expanded);
-}
-
-void recording_expanded(const struct call *call)
-{
-	if (!call->recording.expanded)
-		recorder_lose(&call->rpc->service->recorder, "the daemon is out of host memory");
-}
-
-void recording_deinit(struct call *call)
-{
-	heap_free(call->rpc->heap, call->recording.expanded);
-	call->recording.expanded = NULL;
-}
-
-/* A replay has the operations in the submit itself, as its file may begin behind the keep. */
-static void give_expanded(struct call *call, struct recorder_entry *entry)
-{
-	struct recording *recording = &call->recording;
-
-	if (!recording->expanded)
-		recording_expand(call);
-	recording_expanded(call);
-	entry->request = recording->expanded;
-	entry->bytes = recording->expanded_bytes;
-	entry->owns_request = true;
-	recording->expanded = NULL;
+	entry->bytes = npumem__v1__request__get_packed_size(call->request);
+	entry->request = heap_alloc(call->rpc->heap, entry->bytes);
+	if (entry->request)
+		npumem__v1__request__pack(call->request, entry->request);
+	return entry->request;
 }
 
 void recording_end(struct call *call, int status)
@@ -173,6 +129,7 @@ void recording_end(struct call *call, int status)
 	struct recording *recording = &call->recording;
 	struct recorder *recorder = &call->rpc->service->recorder;
 	uint64_t handles[TENSORS_ALLOC_MAX];
+	uint8_t *expanded = NULL;
 	struct recorder_entry entry;
 	bool has_tensors = !status && call_row(call)->record == METHODS_RECORD_TENSORS;
 
@@ -195,8 +152,12 @@ void recording_end(struct call *call, int status)
 					.request = (uint8_t *)(uintptr_t)call->message,
 					.transfers = recording->first};
 	recording->first = recording->last = NULL;
-	if (is_list_run(call))
-		give_expanded(call, &entry);
+	if (call->list && call->request->call_case == NPUMEM__V1__REQUEST__CALL_SUBMIT) {
+		if (take_expanded(call, &entry))
+			expanded = entry.request;
+		else
+			recorder_lose(recorder, "the daemon is out of host memory");
+	}
 	if (recorder_is_on(recorder) &&
 	    ((has_tensors && !look_at_answer(call, &entry)) || !outline_answer(call, &entry)))
 		recorder_lose(recorder, "the daemon is out of host memory");
@@ -210,5 +171,6 @@ void recording_end(struct call *call, int status)
 		entry.bytes = sizeof(resume_message);
 	}
 	recorder_add(recorder, &entry);
+	heap_free(call->rpc->heap, expanded);
 	heap_free(call->rpc->heap, entry.answer);
 }

@@ -8,12 +8,6 @@
 void recording_begin(struct recording *recording);
 /* An operation that ran; takes over `transfer`, which may be NULL. */
 void recording_op(struct recording *recording, uint64_t digest, struct recorder_transfer *transfer);
-/* Whether the request's own bytes, with the operations of its list in them, are to be packed by a thread first. */
-bool recording_expands(const struct call *call);
-/* Does so, on any thread; `arg`: the call. Then recording_expanded on the loop's. */
-void recording_expand(void *arg);
-void recording_expanded(const struct call *call);
-void recording_deinit(struct call *call);
 /* The reply is complete: into the record, where there is one. */
 void recording_end(struct call *call, int status);
 

@@ -4,7 +4,6 @@
 
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
-#include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/progress.h"
 #include "daemon/rpc/handlers/submission.h"
@@ -271,20 +270,11 @@ static struct submission *submission_new(struct call *call, const Npumem__V1__Su
 	return submission;
 }
 
-static int on_expanded(struct call *call, void *arg)
-{
-	(void)arg;
-	recording_expanded(call);
-	return handle_submit(call, call->request->submit);
-}
-
 int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 {
 	struct submission *submission;
 	size_t n_group = longest_group(request), n_parts = n_group;
 
-	if (recording_expands(call))
-		return perform_later(call, INT64_MAX, recording_expand, on_expanded, call);
 	/* Whether a group's queues are compared elsewhere is not known yet; and payloads must not move once
 	 * operations point to them. */
 	if (call_is_long(call->cost) && n_parts < CHAIN_MAX)

@@ -33,11 +33,6 @@ static struct list *find(const struct rpc_peer *peer, uint64_t id)
 	return list;
 }
 
-size_t lists_bytes(const struct list *list)
-{
-	return list->bytes;
-}
-
 void lists_release(struct list *list)
 {
 	if (!list || --list->n_users)

@@ -16,8 +16,6 @@ void lists_deinit(struct rpc_peer *peer);
 /* Gives a submit that was just decoded the operations of the list that it names, with its changes, in place of the
  * list; sets call->list. 0; INVALID, NOT_FOUND, RESOURCE_EXHAUSTED. */
 int lists_expand(struct call *call);
-/* That are charged for it. */
-size_t lists_bytes(const struct list *list);
 /* The call does not need its list's operations any more. NULL is allowed. */
 void lists_release(struct list *list);
 

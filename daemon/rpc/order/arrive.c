@@ -4,7 +4,6 @@
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/calls/perform.h"
-#include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/known.h"
 #include "daemon/rpc/order/gate.h"
@@ -51,17 +50,16 @@ static bool may_run_at_once(const struct call *call)
 }
 
 /* What it names will go, and is told to be gone only behind the free: a daemon that is killed before would have it
- * again. Or the record is to have all of a long list, which takes a thread. */
-static bool refuse_in_turn(struct call *call)
+ * again. */
+static bool refuse_behind(struct call *call)
 {
 	struct tensor *going = call->binding.going;
 
-	if ((!going && !recording_expands(call)) || life_keep_error(call))
+	if (!going || life_keep_error(call))
 		return false;
 	claim_deinit(&call->claim);
 	claim_init(&call->claim, call->rpc->heap);
-	if (going)
-		claim_look(&call->claim, going);
+	claim_look(&call->claim, going);
 	call->is_refused = true;
 	call->cost = 0;
 	take_place(call);
@@ -92,7 +90,7 @@ static void arrive(struct call *call)
 	}
 	gate_let_in(call);
 	if (status) {
-		if (!refuse_in_turn(call))
+		if (!refuse_behind(call))
 			life_end(call, status);
 		return;
 	}

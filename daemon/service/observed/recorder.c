@@ -76,23 +76,15 @@ static void make_room(struct recorder *recorder, size_t bytes)
 		free_dropped(recorder);
 }
 
-/* False: the record is lost. */
-static bool has_room(struct recorder *recorder, size_t bytes)
-{
-	make_room(recorder, bytes);
-	if (bytes <= RECORDER_BYTES_MAX - recorder->bytes)
-		return true;
-	recorder_lose(recorder, "the recorder was too slow for what was asked");
-	return false;
-}
-
 void *recorder_alloc(struct recorder *recorder, size_t bytes)
 {
 	void *memory = NULL;
 
-	if (!has_room(recorder, bytes))
-		return NULL;
-	memory = heap_alloc(recorder->heap, bytes);
+	make_room(recorder, bytes);
+	if (bytes <= RECORDER_BYTES_MAX - recorder->bytes)
+		memory = heap_alloc(recorder->heap, bytes);
+	else
+		recorder_lose(recorder, "the recorder was too slow for what was asked");
 	if (memory)
 		recorder->bytes += bytes;
 	else
@@ -254,24 +246,7 @@ void recorder_lose(struct recorder *recorder, const char *reason)
 	snprintf(recorder->reason, sizeof(recorder->reason), "%s", reason);
 }
 
-/* NULL: there is none, or the record is lost. */
-static uint8_t *take_request(struct recorder *recorder, const struct recorder_entry *from)
-{
-	uint8_t *request;
-
-	if (from->owns_request) {
-		if (!from->request || !has_room(recorder, from->bytes))
-			return NULL;
-		recorder->bytes += from->bytes;
-		return from->request;
-	}
-	request = recorder_alloc(recorder, from->bytes);
-	if (request && from->bytes)
-		memcpy(request, from->request, from->bytes);
-	return request;
-}
-
-static bool append(struct recorder *recorder, const struct recorder_entry *from)
+static bool add(struct recorder *recorder, const struct recorder_entry *from)
 {
 	size_t handles = from->n_handles * sizeof(*from->handles), total = entry_bytes(from);
 	struct recorder_entry *entry = recorder_alloc(recorder, total);
@@ -288,11 +263,13 @@ static bool append(struct recorder *recorder, const struct recorder_entry *from)
 	entry->answer = (uint8_t *)(entry->handles + from->n_handles);
 	if (from->answer_bytes)
 		memcpy(entry->answer, from->answer, from->answer_bytes);
-	entry->request = take_request(recorder, from);
+	entry->request = recorder_alloc(recorder, from->bytes);
 	if (!entry->request) {
 		recorder_release(recorder, entry, total);
 		return false;
 	}
+	if (from->bytes)
+		memcpy(entry->request, from->request, from->bytes);
 	if (recorder->last)
 		recorder->last->next = entry;
 	else
@@ -303,11 +280,8 @@ static bool append(struct recorder *recorder, const struct recorder_entry *from)
 
 void recorder_add(struct recorder *recorder, const struct recorder_entry *entry)
 {
-	if (recorder_is_on(recorder) && append(recorder, entry))
-		return;
-	recorder_free_transfers(recorder, entry->transfers);
-	if (entry->owns_request)
-		heap_free(recorder->heap, entry->request);
+	if (!recorder_is_on(recorder) || !add(recorder, entry))
+		recorder_free_transfers(recorder, entry->transfers);
 }
 
 void recorder_session_end(struct recorder *recorder, const struct session *session)

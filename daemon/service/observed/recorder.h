@@ -43,8 +43,7 @@ struct recorder_entry {
 	size_t n_handles, bytes;
 	uint64_t *handles; /* that the reply gave out */
 	uint8_t *request;
-	bool owns_request; /* recorder_add takes it over: a block of the recorder's heap */
-	uint8_t *answer;   /* an outline of it */
+	uint8_t *answer; /* an outline of it */
 	size_t answer_bytes;
 	uint64_t came_ns, answered_ns;	     /* 0: unknown */
 	struct recorder_transfer *transfers; /* in the order of its operations */
@@ -87,8 +86,8 @@ void recorder_drop(struct recorder *recorder);
 
 /* A list of them; NULL: none. */
 void recorder_free_transfers(struct recorder *recorder, struct recorder_transfer *transfers);
-/* `entry` needs neither next nor number nor taken. Takes over its transfers, and its request where it owns that,
- * and copies the rest. Without room or memory the record is lost. */
+/* `entry` needs neither next nor number nor taken. Takes over its transfers, and copies the rest. Without room
+ * or memory the record is lost. */
 void recorder_add(struct recorder *recorder, const struct recorder_entry *entry);
 /* From here on the record tells less than what happened. */
 void recorder_lose(struct recorder *recorder, const char *reason);
