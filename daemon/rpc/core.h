@@ -123,8 +123,9 @@ struct rpc_peer {
 	struct events_subscriber *subscriber; /* NULL: wants no events */
 	bool is_stateless;		      /* what is delivered now tells of nothing that could be lost */
 	bool is_closing;
-	bool is_full;  /* in its user's list of peers whose requests wait for fewer accesses */
-	bool is_woken; /* it is no longer, and has had no turn since */
+	bool is_full;	  /* in its user's list of peers whose requests wait for fewer accesses, */
+	bool lacks_share; /* or of those that wait for the disk */
+	bool is_woken;	  /* it is no longer, and has had no turn since */
 	struct rpc_peer *next_full, *prev_full; /* there */
 	struct fair_work turn;			/* held calls may be resolved, or the peer may end */
 	struct ending ending;

@@ -295,7 +295,7 @@ void rpc_synced(struct rpc *rpc)
 	struct limits_user *user;
 
 	for (user = rpc->service->limits.users; user; user = user->next)
-		gate_fewer(rpc, &user->order);
+		gate_synced(rpc, &user->order);
 }
 
 void rpc_tick(struct rpc *rpc)

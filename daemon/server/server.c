@@ -110,6 +110,7 @@ static void stop(struct server *server)
 		return;
 	server->is_stopping = true;
 	server->rpc.keeps_sessions = true;
+	rpc_synced(&server->rpc);
 	notify_stopping(&server->notify);
 	if (server->address.fd >= 0) {
 		accept_stop(&server->accept);

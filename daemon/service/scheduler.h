@@ -40,7 +40,8 @@ struct scheduler_access {
 struct scheduler_user {
 	size_t n_started, n_accesses;	   /* of its entries */
 	struct scheduler_entry *exclusive; /* in order of arrival */
-	struct rpc_peer *first_full;	   /* the gate's: peers whose requests wait for fewer accesses */
+	struct rpc_peer *first_full;	   /* the gate's: peers whose requests wait for fewer accesses, */
+	struct rpc_peer *first_unshared;   /* or for a share of a round on the disk */
 };
 
 /* One unfinished request; embedded in its owner. */

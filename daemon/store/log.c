@@ -86,7 +86,7 @@ void log_unit_begin(struct store *store, uint64_t bytes)
 	struct log *log = &store->log;
 
 	pthread_mutex_lock(&log->lock);
-	make_room(store, bytes);
+	make_room(store, bytes + sizeof(struct format_log));
 	begin_piece(store, bytes);
 	log->unit = log->buffers[log->filling].used;
 }
@@ -139,14 +139,14 @@ void log_unit_end(struct store *store)
 	struct log *log = &store->log;
 	struct log_buffer *buffer = &log->buffers[log->filling];
 
-	shares_add(&buffer->shares, user_of(log), buffer->used - log->unit);
+	shares_add_cells(&buffer->shares, user_of(log), buffer->used - log->unit);
 	unlock(store);
 }
 
 void log_add(struct store *store, unsigned file, uint64_t off, const void *data, uint64_t bytes)
 {
 	pthread_mutex_lock(&store->log.lock);
-	make_room(store, record_bytes(bytes));
+	make_room(store, record_bytes(bytes) + sizeof(struct format_log));
 	if (file == FORMAT_MEMORY)
 		wait_for_share(store, bytes);
 	begin_piece(store, record_bytes(bytes));
@@ -204,8 +204,9 @@ bool store_has_share(struct store *store, const void *user)
 	if (!log_is_on(log))
 		return true;
 	pthread_mutex_lock(&log->lock);
-	bool has =
-		shares_have_room(&log->buffers[log->filling].shares, &log->buffers[!log->filling].shares, user, 0);
+	/* Whoever waits where nothing is written any more would do so for ever. */
+	bool has = store->failed || shares_have_cells(&log->buffers[log->filling].shares,
+						      &log->buffers[!log->filling].shares, user);
 	log->wanted = has ? log->wanted : log->appended;
 	pthread_mutex_unlock(&log->lock);
 	if (!has)

@@ -28,23 +28,48 @@ static unsigned n_users(const struct shares *now, const struct shares *before, c
 	return n;
 }
 
-bool shares_have_room(const struct shares *now, const struct shares *before, const void *user, uint64_t bytes)
+static uint64_t share(const struct shares *now, const struct shares *before, const void *user)
 {
-	unsigned i = place_of(now, user), n = n_users(now, before, user);
+	unsigned n = n_users(now, before, user);
 
-	return i == now->n || now->users[i].bytes + bytes <= (n == 1 ? SHARES_ALONE : SHARES_TOGETHER / n);
+	return n == 1 ? SHARES_ALONE : SHARES_TOGETHER / n;
 }
 
-void shares_add(struct shares *now, const void *user, uint64_t bytes)
+bool shares_have_room(const struct shares *now, const struct shares *before, const void *user, uint64_t bytes)
+{
+	unsigned i = place_of(now, user);
+
+	return i == now->n || !now->users[i].bytes || now->users[i].bytes + bytes <= share(now, before, user);
+}
+
+bool shares_have_cells(const struct shares *now, const struct shares *before, const void *user)
+{
+	unsigned i = place_of(now, user);
+
+	return i == now->n || now->users[i].cells < share(now, before, user);
+}
+
+/* The user's place, where it had none a new one. */
+static unsigned take_place(struct shares *now, const void *user)
 {
 	unsigned i = place_of(now, user);
 
 	if (i == now->n) {
 		now->users[i].user = user;
-		now->users[i].bytes = 0;
+		now->users[i].bytes = now->users[i].cells = 0;
 		now->n++;
 	}
-	now->users[i].bytes += bytes;
+	return i;
+}
+
+void shares_add(struct shares *now, const void *user, uint64_t bytes)
+{
+	now->users[take_place(now, user)].bytes += bytes;
+}
+
+void shares_add_cells(struct shares *now, const void *user, uint64_t bytes)
+{
+	now->users[take_place(now, user)].cells += bytes;
 }
 
 void shares_clear(struct shares *now)

@@ -13,12 +13,12 @@ enum {
 	SHARES_USERS_MAX = 64,	     /* further users have one share together */
 };
 
-/* The users that changed memory in one round. Users are only compared. */
+/* The users that changed memory or tables in one round. Users are only compared. */
 struct shares {
 	unsigned n;
 	struct {
 		const void *user;
-		uint64_t bytes;
+		uint64_t bytes, cells; /* of memory, of tables */
 	} users[SHARES_USERS_MAX];
 };
 
@@ -26,6 +26,10 @@ struct shares {
  * nothing in the round may always add. */
 bool shares_have_room(const struct shares *now, const struct shares *before, const void *user, uint64_t bytes);
 void shares_add(struct shares *now, const void *user, uint64_t bytes);
+/* The same for changes of tables, which have as large a share of their own: so the user's own writes, which wait
+ * on their threads for each next round, do not keep its changes of tables from all of them. */
+bool shares_have_cells(const struct shares *now, const struct shares *before, const void *user);
+void shares_add_cells(struct shares *now, const void *user, uint64_t bytes);
 void shares_clear(struct shares *now);
 
 #endif

@@ -102,7 +102,7 @@ class Resumes(Busy, StateTestCase):
     def test_a_daemon_that_stays_away(self):
         process = self.busy()
         self.kill()
-        self.start("--resume-seconds", "2")
+        self.start("--resume-seconds", "6")
         wait_for(lambda: self.way(process)[2])
         self.kill()
         self.fails(process, "the connection to the daemon ended, and none at npu has gone on with it")

@@ -197,6 +197,25 @@ class SharedDisk(SlowDiskTestCase):
     def test_a_small_fill_beside_changes_of_tables(self):
         self.beside(*[(self.change_over_and_over, 1001)] * 8)
 
+    def test_an_allocation_beside_fills_of_its_user(self):
+        """They wait on their threads for each next round; it waits for two rounds at most."""
+        is_over, client = threading.Event(), self.client(1001)
+        threads = [threading.Thread(target=self.fill_over_and_over, args=(1001, is_over)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        times = []
+        try:
+            time.sleep(0.3)
+            for i in range(20):
+                since = time.monotonic()
+                client.alloc(f"a{i}", SHAPE)
+                times.append(ms(since))
+        finally:
+            is_over.set()
+            for thread in threads:
+                thread.join()
+        self.assertLess(statistics.median(times), 1000, times)
+
     def is_short(self, times, alone):
         usual = statistics.median(alone)
         return statistics.median(times) < 5 * usual and times[int(len(times) * 0.9)] < 15 * usual

@@ -57,7 +57,7 @@ static int by_place(const void *a, const void *b)
 static void free_part(struct ending *ending)
 {
 	ending->is_freeing = true;
-	if (!gate_lets_change(ending->peer))
+	if (!gate_lets_change(ending->rpc, ending->peer))
 		return;
 	ending->peer->session->request = 0;
 	persist_change_for(&ending->rpc->service->persist, ending->peer->session->user);

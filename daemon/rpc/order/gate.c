@@ -41,8 +41,7 @@ static struct scheduler_user *user_of(const struct rpc_peer *peer)
 	return &peer->session->user->order;
 }
 
-/* The peer's requests arrive when the user's accesses are fewer, or the disk has more, behind those of peers that
- * wait already. */
+/* The peer's requests arrive when the user's accesses are fewer, behind those of peers that wait already. */
 static void wait_for_fewer(struct rpc_peer *peer)
 {
 	if (peer->is_full)
@@ -53,8 +52,24 @@ static void wait_for_fewer(struct rpc_peer *peer)
 
 static void stop_waiting(struct rpc_peer *peer)
 {
-	peer->is_full = false;
-	DL_DELETE2(user_of(peer)->first_full, peer, prev_full, next_full);
+	struct scheduler_user *user = user_of(peer);
+
+	if (peer->lacks_share)
+		DL_DELETE2(user->first_unshared, peer, prev_full, next_full);
+	else
+		DL_DELETE2(user->first_full, peer, prev_full, next_full);
+	peer->is_full = peer->lacks_share = false;
+}
+
+/* In a list of its own: what the user sends from other connections, and changes no tables, goes on. */
+static void wait_for_share(struct rpc_peer *peer)
+{
+	if (peer->lacks_share)
+		return;
+	if (peer->is_full)
+		stop_waiting(peer);
+	peer->is_full = peer->lacks_share = true;
+	DL_APPEND2(user_of(peer)->first_unshared, peer, prev_full, next_full);
 }
 
 /* One at a time, which wakes the next when it has had its turn: so each gets some of what room there is. */
@@ -91,17 +106,23 @@ static bool is_next(const struct call *call)
 	return call_row(call)->kind == METHODS_KIND_BARRIER ? !peer->n_arrived : !peer->n_shut;
 }
 
-static bool has_share(const struct rpc_peer *peer)
+bool gate_lets_change(const struct rpc *rpc, struct rpc_peer *peer)
 {
-	return persist_has_share(&peer->session->service->persist, peer->session->user);
+	/* A daemon that ends writes all that there is. */
+	if (rpc->keeps_sessions || persist_has_share(&rpc->service->persist, peer->session->user))
+		return true;
+	wait_for_share(peer);
+	return false;
 }
 
-bool gate_lets_change(struct rpc_peer *peer)
+void gate_synced(struct rpc *rpc, struct scheduler_user *user)
 {
-	if (has_share(peer))
-		return true;
-	wait_for_fewer(peer);
-	return false;
+	struct rpc_peer *peer;
+
+	while ((peer = user->first_unshared)) {
+		stop_waiting(peer);
+		rpc_wake(rpc, peer);
+	}
 }
 
 /* Peers that wait go first. But a client that sends one operation at a time does not wait for the long backlog of
@@ -113,8 +134,6 @@ static bool has_room(const struct call *call)
 
 	if (call_is_single(call) && !peer->n_arrived)
 		return true;
-	if (call_row(call)->kind == METHODS_KIND_TABLE && !has_share(peer))
-		return false;
 	return user->n_accesses < ACCESSES_MOST && (peer->is_woken || !user->first_full);
 }
 
@@ -126,7 +145,9 @@ void gate_wake_next(struct rpc *rpc, struct rpc_peer *peer)
 
 bool gate_lets_in(struct call *call)
 {
-	if (!is_next(call))
+	bool changes = call_row(call)->kind == METHODS_KIND_TABLE;
+
+	if (!is_next(call) || (changes && !gate_lets_change(call->rpc, call->peer)))
 		return false;
 	if (has_room(call))
 		return true;

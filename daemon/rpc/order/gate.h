@@ -25,8 +25,10 @@ void gate_pass(struct call *call);
 void gate_leave(struct call *call);
 
 /* Whether what ends of the peer may change tables now. false: the peer is woken for it when the disk has more. */
-bool gate_lets_change(struct rpc_peer *peer);
-/* Accesses of the user have ended, or the disk has more: requests that waited for it arrive in their turn. */
+bool gate_lets_change(const struct rpc *rpc, struct rpc_peer *peer);
+/* The disk has more: what waited for that goes on in its turn. */
+void gate_synced(struct rpc *rpc, struct scheduler_user *user);
+/* Accesses of the user have ended: requests that waited for it arrive in their turn. */
 void gate_fewer(struct rpc *rpc, struct scheduler_user *user);
 /* The peer waits for nothing any more, nor for a turn. */
 void gate_forget(struct rpc *rpc, struct rpc_peer *peer);

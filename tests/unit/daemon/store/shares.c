@@ -90,6 +90,29 @@ START_TEST(users_beyond_the_list_share_the_last_place)
 }
 END_TEST
 
+/* A user that fills memory all the time still changes tables, and others that do count it. */
+START_TEST(changes_of_tables_have_a_share_of_their_own)
+{
+	begin();
+	fill(&users[0]);
+	ck_assert(shares_have_cells(&now, &before, &users[0]));
+	shares_add_cells(&now, &users[0], SHARES_ALONE - 1);
+	ck_assert(shares_have_cells(&now, &before, &users[0]));
+	shares_add_cells(&now, &users[0], 1);
+	ck_assert(!shares_have_cells(&now, &before, &users[0]));
+	ck_assert(shares_have_cells(&now, &before, &users[1]));
+	ck_assert_uint_eq(fill(&users[1]), SHARES_TOGETHER / 2);
+	shares_add_cells(&now, &users[1], SHARES_TOGETHER / 2);
+	ck_assert(!shares_have_cells(&now, &before, &users[1]));
+	next_round();
+	ck_assert(shares_have_cells(&now, &before, &users[0]));
+	shares_add_cells(&now, &users[0], SHARES_TOGETHER / 2);
+	ck_assert(!shares_have_cells(&now, &before, &users[0]));
+	/* Changes of tables take nothing of what it may write. */
+	ck_assert_uint_eq(fill(&users[0]), SHARES_TOGETHER / 2);
+}
+END_TEST
+
 Suite *suite_shares(void)
 {
 	Suite *suite = suite_create("store/shares");
@@ -99,6 +122,7 @@ Suite *suite_shares(void)
 	tcase_add_test(tcase, a_user_that_comes_finds_room);
 	tcase_add_test(tcase, several_have_equal_shares);
 	tcase_add_test(tcase, an_empty_share_takes_any_change);
+	tcase_add_test(tcase, changes_of_tables_have_a_share_of_their_own);
 	tcase_add_test(tcase, users_beyond_the_list_share_the_last_place);
 	suite_add_tcase(suite, tcase);
 	return suite;
