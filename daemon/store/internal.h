@@ -31,6 +31,7 @@ struct log {
 	pthread_cond_t has_room, has_some;
 	struct log_buffer buffers[2];
 	unsigned filling;
+	bool is_short;		       /* somebody waits for a share of the next buffer */
 	uint64_t unit;		       /* where the one that is being added begins in the buffer */
 	bool is_attached, is_stopping; /* a thread runs store_write_out */
 	pthread_t owner;	       /* never waits for it */

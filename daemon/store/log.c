@@ -201,13 +201,14 @@ bool store_has_share(struct store *store, const void *user)
 {
 	struct log *log = &store->log;
 
-	if (!log_is_on(log))
+	if (!log_is_on(log) || !log->is_attached)
 		return true;
 	pthread_mutex_lock(&log->lock);
 	/* Whoever waits where nothing is written any more would do so for ever. */
 	bool has = store->failed || shares_have_cells(&log->buffers[log->filling].shares,
 						      &log->buffers[!log->filling].shares, user);
 	log->wanted = has ? log->wanted : log->appended;
+	log->is_short |= !has;
 	pthread_mutex_unlock(&log->lock);
 	if (!has)
 		pthread_cond_signal(&log->has_some);
@@ -385,9 +386,14 @@ int store_write_out(struct store *store, void (*synced)(void *ctx), void *ctx)
 
 	pthread_mutex_lock(&log->lock);
 	struct log_buffer *buffer = store->failed ? NULL : take_buffer(log, &end);
+	bool was_short = buffer && log->is_short;
+	log->is_short &= !buffer;
 	pthread_mutex_unlock(&log->lock);
 	if (!buffer)
 		return store->failed;
+	/* Those who wait for a share find an empty buffer now, and may find a full one when the round is over. */
+	if (was_short && synced)
+		synced(ctx);
 	uint64_t began_ns = now_ns();
 	struct format_log *last = NULL;
 	int status = write_pieces(store, buffer, &last);

@@ -166,13 +166,14 @@ bool store_is_backlogged(const struct store *store);
 
 /* Whose changes the thread that attached the store makes from here on. Users are only compared. */
 void store_change_for(struct store *store, const void *user);
-/* Whether the user has room for more in the round that is being filled (shares.h). false: the round is begun as soon
- * as can be; the caller asks again when it is over. */
+/* Whether the user has room for more in the round that is being filled (shares.h). false: the round is begun as
+ * soon as can be; the caller asks again when it is over. */
 bool store_has_share(struct store *store, const void *user);
 
 /* A round: writes what has changed to the disk and waits for it. Calls synced(ctx), where that is not NULL, as
- * soon as store_synced() has risen. 0; -errno: what the disk has is not known, every later call answers the same,
- * and nothing may be acknowledged any more. One thread at a time. */
+ * soon as store_synced() has risen, and before where somebody lacked a share that the next round has. 0; -errno:
+ * what the disk has is not known, every later call answers the same, and nothing may be acknowledged any more. One
+ * thread at a time. */
 int store_write_out(struct store *store, void (*synced)(void *ctx), void *ctx);
 /* What the disk has answered: 0, or -errno for good. On any thread. */
 int store_failed(const struct store *store);

@@ -159,6 +159,7 @@ void ending_go_on(struct rpc *rpc, struct rpc_peer *peer)
 		ending->has_begun = true;
 		ending->rpc = rpc;
 		ending->peer = peer;
+		persist_change_for(&rpc->service->persist, peer->session->user);
 		/* From here on nobody can go on with it, whatever happens to the daemon. */
 		session_forget(peer->session);
 		begin_part(ending);

@@ -41,15 +41,6 @@ static struct scheduler_user *user_of(const struct rpc_peer *peer)
 	return &peer->session->user->order;
 }
 
-/* The peer's requests arrive when the user's accesses are fewer, behind those of peers that wait already. */
-static void wait_for_fewer(struct rpc_peer *peer)
-{
-	if (peer->is_full)
-		return;
-	peer->is_full = true;
-	DL_APPEND2(user_of(peer)->first_full, peer, prev_full, next_full);
-}
-
 static void stop_waiting(struct rpc_peer *peer)
 {
 	struct scheduler_user *user = user_of(peer);
@@ -59,6 +50,17 @@ static void stop_waiting(struct rpc_peer *peer)
 	else
 		DL_DELETE2(user->first_full, peer, prev_full, next_full);
 	peer->is_full = peer->lacks_share = false;
+}
+
+/* The peer's requests arrive when the user's accesses are fewer, behind those of peers that wait already. */
+static void wait_for_fewer(struct rpc_peer *peer)
+{
+	if (peer->lacks_share)
+		stop_waiting(peer);
+	if (peer->is_full)
+		return;
+	peer->is_full = true;
+	DL_APPEND2(user_of(peer)->first_full, peer, prev_full, next_full);
 }
 
 /* In a list of its own: what the user sends from other connections, and changes no tables, goes on. */

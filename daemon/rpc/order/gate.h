@@ -26,7 +26,7 @@ void gate_leave(struct call *call);
 
 /* Whether what ends of the peer may change tables now. false: the peer is woken for it when the disk has more. */
 bool gate_lets_change(const struct rpc *rpc, struct rpc_peer *peer);
-/* The disk has more: what waited for that goes on in its turn. */
+/* The disk has more, or takes a round: what waited for that goes on in its turn. */
 void gate_synced(struct rpc *rpc, struct scheduler_user *user);
 /* Accesses of the user have ended: requests that waited for it arrive in their turn. */
 void gate_fewer(struct rpc *rpc, struct scheduler_user *user);
