@@ -123,11 +123,11 @@ struct rpc_peer {
 	struct events_subscriber *subscriber; /* NULL: wants no events */
 	bool is_stateless;		      /* what is delivered now tells of nothing that could be lost */
 	bool is_closing;
-	bool is_full;	  /* in its user's list of peers whose requests wait for fewer accesses, */
-	bool lacks_share; /* or of those that wait for the disk */
-	bool is_woken;	  /* it is no longer, and has had no turn since */
-	struct rpc_peer *next_full, *prev_full; /* there */
-	struct fair_work turn;			/* held calls may be resolved, or the peer may end */
+	struct rpc_peer *
+		*waits_in; /* the list of its user in which it is: first_full or first_unshared; NULL: none */
+	bool is_woken;	   /* it is in none any longer, and has had no turn since */
+	struct rpc_peer *next_waiting, *prev_waiting;
+	struct fair_work turn; /* held calls may be resolved, or the peer may end */
 	struct ending ending;
 };
 

@@ -40,8 +40,9 @@ struct scheduler_access {
 struct scheduler_user {
 	size_t n_started, n_accesses;	   /* of its entries */
 	struct scheduler_entry *exclusive; /* in order of arrival */
-	struct rpc_peer *first_full;	   /* the gate's: peers whose requests wait for fewer accesses, */
-	struct rpc_peer *first_unshared;   /* or for a share of a round on the disk */
+	/* The gate's lists of peers whose requests wait: for fewer accesses, and for a share of a round on the
+	 * disk. Two, so that a connection that changes tables holds up no other one of its user. */
+	struct rpc_peer *first_full, *first_unshared;
 };
 
 /* One unfinished request; embedded in its owner. */

@@ -1,5 +1,5 @@
-/* What the service holds: struct service of a device, struct session of each client, and their parts. What is done
- * with a part is in the header of the part's name. */
+/* The tables of the service: a struct service for the device, a struct session for each client, and their parts.
+ * The functions of a part are in the header of the part's name. */
 #ifndef SERVICE_TABLES_H
 #define SERVICE_TABLES_H
 
@@ -29,8 +29,8 @@ struct ids {
 	struct ids_range few[IDS_FEW];
 };
 
-/* The unnamed tensors of a session. Behind a pointer, so that however many they are, another session has them at
- * once where it goes on as this one. */
+/* The unnamed tensors of a session. Behind a pointer, so that another session that continues this one takes over
+ * all of them in one step. */
 struct session_unnamed {
 	struct record *first;
 	uint64_t device_bytes, n; /* whole footprints, over all NPUs; views included */
@@ -49,9 +49,9 @@ struct session {
 	struct metrics_usage usage;
 	void *peer; /* rpc's: whose requests they are; NULL: it has not asked yet */
 
-	/* What it goes on by after the daemon was started again (persist.h, results.h). */
+	/* For its continuation after the daemon was started again (persist.h, results.h). */
 	bool is_absent; /* its client is not there: what it counts among the uid's sessions is the other one */
-	bool is_spent;	/* another one goes on as it: its own end is nobody's business */
+	bool is_spent;	/* another session continues it: its own end is not reported */
 	bool has_token;
 	bool lingers; /* also where its client goes and the daemon stays */
 	uint8_t token[PERSIST_TOKEN_BYTES];

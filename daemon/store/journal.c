@@ -42,6 +42,7 @@ static int reserve(struct store *store, uint32_t n_changes)
 	uint64_t end = journal->end ? journal->end : sizeof(struct format_transaction);
 	uint64_t need = end + (uint64_t)n_changes * FORMAT_RECORD_BYTES_MAX, have = journal->records.bytes;
 
+	/* As add_to_log counts. */
 	if (log_is_on(&store->log)) {
 		int status = need > LOG_BUFFER / 2 ? -ENOSPC : log_reserve(store, 2 * need);
 		if (status)

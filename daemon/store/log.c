@@ -204,7 +204,7 @@ bool store_has_share(struct store *store, const void *user)
 	if (!log_is_on(log) || !log->is_attached)
 		return true;
 	pthread_mutex_lock(&log->lock);
-	/* Whoever waits where nothing is written any more would do so for ever. */
+	/* After a failure no round comes that would end a wait. */
 	bool has = store->failed || shares_have_cells(&log->buffers[log->filling].shares,
 						      &log->buffers[!log->filling].shares, user);
 	log->wanted = has ? log->wanted : log->appended;
@@ -219,7 +219,6 @@ int log_reserve(struct store *store, uint64_t bytes)
 {
 	struct log *log = &store->log;
 
-	bytes += sizeof(struct format_log);
 	if (bytes <= log->bytes)
 		return 0;
 	int status = calls_allocate(store->hooks, store->fds[FORMAT_JOURNAL], FORMAT_RECORDS_OFF + log->bytes,
@@ -262,7 +261,7 @@ static int find_room(struct store *store, uint64_t bytes)
 	if (status)
 		return status;
 	log->tail = 0;
-	return log_reserve(store, bytes - sizeof(struct format_log));
+	return log_reserve(store, bytes);
 }
 
 static int write_piece(struct store *store, struct format_log *head, uint64_t bytes)

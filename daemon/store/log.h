@@ -41,7 +41,7 @@ void log_unit_begin(struct store *store, uint64_t bytes);
 void log_unit_add(struct store *store, unsigned file, uint64_t off, const void *data, uint64_t bytes);
 void log_unit_end(struct store *store);
 
-/* The log has room on the disk for a unit of so many bytes. 0; -errno. */
+/* The log has room on the disk for a piece of so many bytes. 0; -errno. */
 int log_reserve(struct store *store, uint64_t bytes);
 
 static inline bool log_is_on(const struct log *log)

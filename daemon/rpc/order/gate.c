@@ -43,35 +43,19 @@ static struct scheduler_user *user_of(const struct rpc_peer *peer)
 
 static void stop_waiting(struct rpc_peer *peer)
 {
-	struct scheduler_user *user = user_of(peer);
-
-	if (peer->lacks_share)
-		DL_DELETE2(user->first_unshared, peer, prev_full, next_full);
-	else
-		DL_DELETE2(user->first_full, peer, prev_full, next_full);
-	peer->is_full = peer->lacks_share = false;
+	DL_DELETE2(*peer->waits_in, peer, prev_waiting, next_waiting);
+	peer->waits_in = NULL;
 }
 
-/* The peer's requests arrive when the user's accesses are fewer, behind those of peers that wait already. */
-static void wait_for_fewer(struct rpc_peer *peer)
+/* The peer's requests arrive when its list is woken, behind those of peers that wait there already. */
+static void wait_in(struct rpc_peer *peer, struct rpc_peer **list)
 {
-	if (peer->lacks_share)
-		stop_waiting(peer);
-	if (peer->is_full)
+	if (peer->waits_in == list)
 		return;
-	peer->is_full = true;
-	DL_APPEND2(user_of(peer)->first_full, peer, prev_full, next_full);
-}
-
-/* In a list of its own: what the user sends from other connections, and changes no tables, goes on. */
-static void wait_for_share(struct rpc_peer *peer)
-{
-	if (peer->lacks_share)
-		return;
-	if (peer->is_full)
+	if (peer->waits_in)
 		stop_waiting(peer);
-	peer->is_full = peer->lacks_share = true;
-	DL_APPEND2(user_of(peer)->first_unshared, peer, prev_full, next_full);
+	peer->waits_in = list;
+	DL_APPEND2(*list, peer, prev_waiting, next_waiting);
 }
 
 /* One at a time, which wakes the next when it has had its turn: so each gets some of what room there is. */
@@ -94,7 +78,7 @@ void gate_fewer(struct rpc *rpc, struct scheduler_user *user)
 void gate_forget(struct rpc *rpc, struct rpc_peer *peer)
 {
 	fair_queue_remove(&peer->turn);
-	if (peer->is_full)
+	if (peer->waits_in)
 		stop_waiting(peer);
 	/* It may have been woken, and had no turn yet. */
 	gate_fewer(rpc, user_of(peer));
@@ -110,10 +94,10 @@ static bool is_next(const struct call *call)
 
 bool gate_lets_change(const struct rpc *rpc, struct rpc_peer *peer)
 {
-	/* A daemon that ends writes all that there is. */
+	/* A daemon that ends writes everything. */
 	if (rpc->keeps_sessions || persist_has_share(&rpc->service->persist, peer->session->user))
 		return true;
-	wait_for_share(peer);
+	wait_in(peer, &user_of(peer)->first_unshared);
 	return false;
 }
 
@@ -153,7 +137,7 @@ bool gate_lets_in(struct call *call)
 		return false;
 	if (has_room(call))
 		return true;
-	wait_for_fewer(call->peer);
+	wait_in(call->peer, &user_of(call->peer)->first_full);
 	return false;
 }
 

@@ -24,9 +24,10 @@ void gate_pass(struct call *call);
 /* The call waits at no gate any more, and is in no queue, the loop's included. */
 void gate_leave(struct call *call);
 
-/* Whether what ends of the peer may change tables now. false: the peer is woken for it when the disk has more. */
+/* Whether a request of the peer, or its end, may change tables now. false: the peer is woken when it may try
+ * again. */
 bool gate_lets_change(const struct rpc *rpc, struct rpc_peer *peer);
-/* The disk has more, or takes a round: what waited for that goes on in its turn. */
+/* The disk has taken a round, or has all of it: peers of the user that wait for a share try again. */
 void gate_synced(struct rpc *rpc, struct scheduler_user *user);
 /* Accesses of the user have ended: requests that waited for it arrive in their turn. */
 void gate_fewer(struct rpc *rpc, struct scheduler_user *user);

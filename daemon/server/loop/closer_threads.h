@@ -1,4 +1,5 @@
-/* The threads of the closer: what may sleep, and what is done about it. All of this is called by the loop. */
+/* The threads of the closer: closes that may sleep run here, and sleeps are ended. The loop's thread calls all of
+ * this. */
 #ifndef SERVER_CLOSER_THREADS_H
 #define SERVER_CLOSER_THREADS_H
 
@@ -12,8 +13,8 @@ enum {
 	CLOSER_MESSAGE_FDS = 253, /* that one message can carry: SCM_MAX_FD of the kernel */
 };
 
-/* What is in a queue: descriptors that were received, whose close may never return; connections that were served,
- * and others, whose close returns when lingers are ended; or mappings, which may take long. */
+/* The contents of a queue. The close of a received descriptor may never return. The close of a connection, served
+ * or turned away, returns when its linger is ended. The end of a mapping may take long. */
 enum closer_kind { CLOSER_RECEIVED, CLOSER_CONNECTIONS, CLOSER_TURNED_AWAY, CLOSER_MAPPINGS, CLOSER_KINDS };
 
 struct closer_user;
@@ -34,7 +35,7 @@ struct closer_queue {
 	struct closer_mapping *mappings;
 	bool is_running; /* a thread has taken something out of it */
 	bool is_ready;	 /* in `ready` */
-	/* What is closed, and the loop has not settled. */
+	/* Closed, and not settled by the loop yet. */
 	unsigned n_closed;
 	struct closer_mapping *unmapped;
 	bool is_done; /* in `done` */

@@ -222,7 +222,7 @@ START_TEST(a_round_longer_than_the_log)
 }
 END_TEST
 
-/* Each waits for all of a round: who has its share of it begins nothing more. */
+/* A user that has its share of a round changes nothing more until the next one. */
 START_TEST(shares_of_changes_of_tables)
 {
 	static const char text[STORE_TENSOR_BYTES_MAX];
