@@ -274,6 +274,38 @@ class FailingDisk(StateTestCase):
     def test_one_that_is_durable(self):
         self.check("--durable")
 
+    def test_it_fails_while_many_wait_for_their_share(self):
+        """No round comes any more that would wake them: the daemon ends all the same."""
+        self.stop()
+        fails = os.path.join(self.directory, "fails")
+        slow = {"LD_PRELOAD": os.environ["NPUMEM_SLOW_DISK"], "NPUMEM_SYNC_FAILS": fails, "NPUMEM_SYNC_MS": "300"}
+        os.environ.update(slow)
+        try:
+            self.start("--durable")
+        finally:
+            for key in slow:
+                del os.environ[key]
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 1, 1, 1), layout=pb.COMPACT)
+        some = {"alloc": pb.AllocRequest(tensors=[pb.Allocation(spec=spec)] * 256)}
+        other = self.client(1003)
+        other.alloc("v")
+        clients = [self.client(1001) for _ in range(24)]
+        for client in clients:
+            client.post(some, some)
+        for client in clients:
+            self.assertEqual([client.receive().status for _ in range(2)], [pb.OK] * 2)
+        # The round of this fill fails. What the clients' ends free meanwhile is more than a share of the next one.
+        other.post(fill("v", 1))
+        with open(fails, "wb"):
+            for client in clients:
+                client.close()
+        self.assertEqual(self.daemon.process.wait(SECONDS), 1, self.output())
+        self.assertIn("the state cannot be written", self.output())
+        self.daemon.process.returncode = 0  # as it was to be
+        self.stop()
+        self.start("--durable")
+        self.assertEqual(self.client().names(), ["v"])
+
 
 if __name__ == "__main__":
     unittest.main()
