@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from . import npumem_pb2 as pb
 from .batch import Batch, Kept
-from .errors import DeadlineExceeded, Refused, refusal
+from .errors import DeadlineExceeded, Refused, Status, Unavailable, refusal
 from .formats import Array, contained, dtype_of, shape4
 from .kernel import reference, run_request
 from .memory import Memory
@@ -176,7 +176,11 @@ class Device:
 
     def _alloc(self, allocations: list[pb.Allocation], wait: float) -> list[Tensor]:
         request = pb.AllocRequest(tensors=allocations, wait_ms=round(wait * 1000))
-        return [Tensor(self, message) for message in self.ask("alloc", request).allocated.tensors]
+        allocated = self.ask("alloc", request).allocated.tensors
+        if len(allocated) != len(allocations):
+            reason = f"the daemon answered with {len(allocated)} tensors to an allocation of {len(allocations)}"
+            raise Unavailable(Status.UNAVAILABLE, reason)
+        return [Tensor(self, message) for message in allocated]
 
     def plan(self, wanted: pb.Spec) -> pb.Plan:
         """Computes the place of a tensor without allocating it: `dev.plan(npumem.spec((1, 8, 16, 16), "fx8", 4))`."""

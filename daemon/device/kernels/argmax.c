@@ -16,7 +16,7 @@ enum {
 	ABREAST = 4096,	 /* indices that are looked at together */
 	LINES = 64,	 /* of those, that one look takes */
 	RUN = SOME,	 /* elements of an index that lie together, where indices are looked at by turns */
-	SORT_STEPS = 32, /* of element steps, to put one more of the best in its place */
+	SORT_STEPS = 32, /* of element steps, to put one more of many best in its place */
 };
 
 /* Of the range that an index competes in. */
@@ -88,6 +88,13 @@ static size_t scratch_bytes(const struct kernel_call *call)
 	if (!is_abreast(call, &span))
 		return entries;
 	return (size_t)span.extent * (entries + sizeof(struct order_best) + sizeof(int32_t));
+}
+
+/* Elements between two looks, each of which may be one of many best. */
+static int64_t piece_of(const struct kernel_call *call, int64_t topk)
+{
+	int64_t piece = kernel_piece(call);
+	return topk > SOME ? piece / SORT_STEPS + 1 : piece;
 }
 
 /* The competitors of one index, and how many of them were offered since the last look. */
@@ -192,7 +199,7 @@ static void offer_stretch(struct contest *contest, const uint8_t *from, int64_t 
 static bool offer_piece(struct contest *contest, const uint8_t *from, int64_t n, int64_t first)
 {
 	unsigned bytes = npumem_dtype_bytes(operands_get(contest->call, IN)->dtype);
-	int64_t piece = kernel_piece(contest->call), stretch = contest->best.k == 1 ? STRETCH : SOME;
+	int64_t piece = piece_of(contest->call, contest->best.k), stretch = contest->best.k == 1 ? STRETCH : SOME;
 	for (int64_t i = 0, count; i < n; i += count) {
 		count = n - i < stretch ? n - i : stretch;
 		offer_stretch(contest, from + i * bytes, count, first + i);
@@ -253,7 +260,8 @@ static bool offer_abreast(const struct kernel_call *call, const struct order_spa
 {
 	const struct kernel_operand *in = operands_get(call, IN);
 	int64_t length = length_of(in), looked = 0;
-	int64_t all = operands_elements(in), piece = kernel_piece(call), lines_most = piece / span->extent + 1;
+	int64_t all = operands_elements(in), piece = piece_of(call, best->k),
+		lines_most = piece / span->extent + 1;
 	lines_most = lines_most < LINES ? lines_most : LINES;
 	for (int64_t first = 0, lines; first < all; first += lines * span->extent) {
 		int64_t feature = first / length, at = first % length;
@@ -290,7 +298,7 @@ static bool offer_by_turns(struct kernel_call *call, const struct order_span *sp
 {
 	const struct kernel_operand *in = operands_get(call, IN);
 	int64_t length = length_of(in), all = span->outer * span->extent, inner = span->inner, looked = 0;
-	int64_t piece = kernel_piece(call), runs_most = piece / inner + 1;
+	int64_t piece = piece_of(call, best->k), runs_most = piece / inner + 1;
 	runs_most = runs_most < LINES ? runs_most : LINES;
 	for (int64_t run = 0, n; run < all; run += n) {
 		const void *runs[LINES];

@@ -10,21 +10,33 @@ struct move_marks move_marks_of(struct local *local, bool set, const struct move
 	return (struct move_marks){local, set, goes_on, {.progress = NULL}};
 }
 
-/* In pieces: of a stretch, 64 bytes are a step. */
+static void mark(struct move_marks *marks, const struct runs_series *series)
+{
+	if (marks->set)
+		local_mark_series(marks->local, series->npu, series->offset, series->bytes, series->n,
+				  series->pitch);
+	else
+		local_unmark_series(marks->local, series->npu, series->offset, series->bytes, series->n,
+				    series->pitch);
+	move_watch_look(&marks->watch, runs_steps(series));
+}
+
+/* In pieces: of a stretch, 64 bytes are a step. A stretch may be as long as a tensor. */
 static void mark_series(struct move_marks *marks, const struct runs_series *series)
 {
-	int64_t most = move_watch_piece(&marks->watch) / (1 + series->bytes / RUNS_BYTES_PER_STEP);
+	int64_t piece = move_watch_piece(&marks->watch), longest = piece * RUNS_BYTES_PER_STEP;
+	int64_t most = piece / (1 + series->bytes / RUNS_BYTES_PER_STEP);
 	if (most < 1)
 		most = 1;
 	for (int64_t i = 0; i < series->n; i += most) {
 		struct runs_series some = *series;
 		some.n = series->n - i < most ? series->n - i : most;
 		some.offset += i * series->pitch;
-		if (marks->set)
-			local_mark_series(marks->local, some.npu, some.offset, some.bytes, some.n, some.pitch);
-		else
-			local_unmark_series(marks->local, some.npu, some.offset, some.bytes, some.n, some.pitch);
-		move_watch_look(&marks->watch, runs_steps(&some));
+		/* Longer ones come one by one. */
+		for (int64_t left = series->bytes; left > 0; left -= longest, some.offset += longest) {
+			some.bytes = left < longest ? left : longest;
+			mark(marks, &some);
+		}
 	}
 }
 
