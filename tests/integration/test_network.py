@@ -404,6 +404,10 @@ class Submit(Network):
                               {"read": "x", "file": "y.npy"})
             self.assertEqual(list(self.load("y.npy").ravel()), expected)
             self.assertIn("operation 2 (line 2), write x: 1 numbers saturated when they were quantized", out)
+            network = {"rounding": rounding, "operations": [x, {"write": "x", "file": "x.npy", "quantize": True},
+                                                            {"read": "x", "file": "z.npy"}]}  # fmt: skip
+            self.ctl("submit", "-", text=json.dumps(network))
+            self.assertEqual(list(self.load("z.npy").ravel()), expected)
         self.submit(x, {"write": "x", "file": "x.npy"}, code=1, says='"quantize": true takes them')
 
     def test_control_characters(self):

@@ -48,7 +48,7 @@ int samples_open(const struct execute *execute, size_t i, struct stream *stream,
 {
 	const struct network_operation *operation = &execute->network->operations[i];
 	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
-	int rounding = operation->rounding ? operation->rounding : execute->info->rounding;
+	int rounding = network_rounding(execute->network, operation, execute->info->rounding);
 	struct samples *samples = execute->samples;
 	char path[4096];
 	size_t n;

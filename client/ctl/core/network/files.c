@@ -10,7 +10,7 @@ int files_open(const struct network *network, const struct network_operation *op
 	if (!path)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a path");
 	int status = stream_open_perm(stream, path, place, &operation->perm, operation->converts,
-				      operation->rounding ? operation->rounding : rounding, error);
+				      network_rounding(network, operation, rounding), error);
 	free(path);
 	return status;
 }
@@ -26,7 +26,7 @@ int files_open_expected(const struct network *network, const struct network_oper
 	if (!path)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a path");
 	int status = stream_open_of_samples(stream, path, place, sample,
-					    operation->rounding ? operation->rounding : rounding, n, error);
+					    network_rounding(network, operation, rounding), n, error);
 	free(path);
 	return status;
 }

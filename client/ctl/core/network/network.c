@@ -238,6 +238,13 @@ const char *network_where(const struct network *network, const struct network_op
 	return text;
 }
 
+int network_rounding(const struct network *network, const struct network_operation *operation, int of_device)
+{
+	if (operation->rounding)
+		return operation->rounding;
+	return network->rounding.number ? (int)network->rounding.values[0] : of_device;
+}
+
 int network_about(const struct network *network, const struct network_operation *operation,
 		  const struct npumem_error *why, struct npumem_error *error)
 {

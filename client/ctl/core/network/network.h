@@ -58,7 +58,7 @@ struct network_operation {
 	int source;	      /* of a copy */
 	const char *file;
 	bool converts; /* between real numbers and fixed point */
-	int rounding;  /* of that; 0: the device's */
+	int rounding;  /* of that; 0: the network's */
 	struct stream_perm perm;
 	const json_t *shape; /* that the file of a read is to have; NULL: the tensor's */
 	bool is_real;
@@ -80,7 +80,7 @@ struct network {
 	struct npumem_param *params;
 	size_t n_tensors, n_operations, n_operands, n_params;
 	size_t tensors_room, operations_room, operands_room, params_room;
-	struct npumem_param rounding; /* of runs that say none; number 0: the device's */
+	struct npumem_param rounding; /* of operations that say none; number 0: the device's */
 };
 
 /* Reads a network from `path`, from network.json in it where it is a folder, or from stdin: "-". 0; INVALID, naming file, operation and key; RESOURCE_EXHAUSTED;
@@ -95,6 +95,8 @@ const char *network_what(const struct network *network, const struct network_ope
 /* "3", or "3.2" in a group. */
 const char *network_number(const struct network_operation *operation, char text[24]);
 const char *network_kind_name(enum network_kind kind);
+/* Of an operation that converts. */
+int network_rounding(const struct network *network, const struct network_operation *operation, int of_device);
 /* Puts where before what went wrong. Returns its status. */
 int network_about(const struct network *network, const struct network_operation *operation,
 		  const struct npumem_error *why, struct npumem_error *error);
