@@ -74,7 +74,7 @@ static bool has_avx512vnni(void)
 	       HAS("avx512vnni", AVX512_VNNI);
 }
 
-static enum isa look(void)
+static enum isa isa_of_processor(void)
 {
 	if (tiles && has_avx512vnni() && HAS_TILES())
 		return ISA_AMX_INT8;
@@ -85,12 +85,12 @@ static enum isa look(void)
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 
-static enum isa look(void)
+static enum isa isa_of_processor(void)
 {
 	return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? ISA_NEON_DOT : ISA_NEON;
 }
 #else
-static enum isa look(void)
+static enum isa isa_of_processor(void)
 {
 	return ISA_SCALAR;
 }
@@ -100,7 +100,7 @@ enum isa isa_best(void)
 {
 	int known = atomic_load_explicit(&best, memory_order_relaxed);
 	if (!known) {
-		known = look();
+		known = isa_of_processor();
 		atomic_store_explicit(&best, known, memory_order_relaxed);
 	}
 	return (enum isa)known;

@@ -99,7 +99,7 @@ static bool pack(struct conv_worker *worker, const void *const *lines, struct fl
 	return true;
 }
 
-static bool look(void *ctx, int64_t elements)
+static bool team_look(void *ctx, int64_t elements)
 {
 	return conv_team_look(ctx, elements);
 }
@@ -107,7 +107,7 @@ static bool look(void *ctx, int64_t elements)
 static bool spread(struct conv_worker *worker, struct flat_span span, const void *from, uint8_t *to)
 {
 	const struct conv_plan *plan = worker->plan;
-	return flat_spread(&plan->flat, span, plan->ukernel, bytes(plan), from, to, look, worker);
+	return flat_spread(&plan->flat, span, plan->ukernel, bytes(plan), from, to, team_look, worker);
 }
 
 /* Spans of packed lines, one for each thread: who packs one is likely to multiply by it. */

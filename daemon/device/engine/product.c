@@ -200,7 +200,7 @@ static void store_exact(const struct panel *panel, struct worker *worker, int64_
 /* ---- tiles ---- */
 
 /* After n more products of a tile. False where the rest is no longer wanted. */
-static bool look(const struct panel *panel, struct worker *worker, int64_t n)
+static bool products_done(const struct panel *panel, struct worker *worker, int64_t n)
 {
 	worker->done += n;
 	if ((worker->done - worker->told) / PIECE_PRODUCTS < kernel_piece(panel->call))
@@ -219,12 +219,12 @@ static bool add_block(const struct panel *panel, struct worker *worker, int64_t 
 	int64_t products = rows * product_weights_width(&panel->weights, strip);
 	if (panel->narrow) {
 		product_data_sums32(data, strip, block, worker->sums);
-		return look(panel, worker, products * panel->weights.n_steps);
+		return products_done(panel, worker, products * panel->weights.n_steps);
 	}
 	for (int64_t n; step < end; step += n) {
 		n = end - step < data->segment ? end - step : data->segment;
 		product_data_add64(data, strip, block, step, n, worker->sums, worker->wide);
-		if (!look(panel, worker, products * n))
+		if (!products_done(panel, worker, products * n))
 			return false;
 	}
 	return true;
@@ -296,7 +296,7 @@ static bool run_tile(const struct panel *panel, struct worker *worker, int64_t t
 }
 
 /* As kernel_part_done. */
-static bool tell(const struct panel *panel, const struct worker *worker)
+static bool tile_done(const struct panel *panel, const struct worker *worker)
 {
 	return panel->shared ? kernel_part_done(panel->call, worker->elements)
 			     : kernel_step(panel->call, worker->elements);
@@ -312,7 +312,7 @@ static void work(void *arg, unsigned number)
 	while (!panel->stopped && (tile = atomic_fetch_add(&panel->next, 1)) < panel->n_tiles) {
 		if (!run_tile(panel, &worker, tile)) {
 			panel->stopped = true;
-		} else if (!tell(panel, &worker)) {
+		} else if (!tile_done(panel, &worker)) {
 			if (kernel_cancelled(panel->call->progress))
 				panel->stopped = true;
 			break;

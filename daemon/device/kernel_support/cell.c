@@ -192,7 +192,7 @@ bool cell_next(struct cell *cell)
 }
 
 /* Tells what was done of the step, or where only the last state is an output, of all steps. */
-static bool look(struct cell *cell)
+static bool cell_part(struct cell *cell)
 {
 	int64_t step = cell->form->gates * cell->n_outputs * (cell->n_inputs + cell->n_outputs);
 	int64_t before = cell->all ? 0 : cell->step, steps = cell->all ? 1 : cell->n_steps;
@@ -215,7 +215,7 @@ static bool add_products(struct cell *cell, const uint8_t *vector, const uint8_t
 		gemv_rows(cell->call->isa, &gemv, n_rows, sums);
 		cell->products += count * n_rows;
 		if (cell->products - cell->looked >= piece)
-			cell->stopped = !look(cell);
+			cell->stopped = !cell_part(cell);
 	}
 	return !cell->stopped;
 }

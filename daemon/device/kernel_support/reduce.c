@@ -146,8 +146,8 @@ static int64_t of_two(enum fold fold, int64_t a, int64_t b)
 }
 
 /* `elements` more are folded. False where the rest is no longer wanted. */
-static bool look(const struct kernel_call *call, const struct reduce *r, struct reduce_block *block,
-		 int64_t elements)
+static bool fold_part(const struct kernel_call *call, const struct reduce *r, struct reduce_block *block,
+		      int64_t elements)
 {
 	block->folded += elements;
 	if (block->folded - block->looked < kernel_piece(call))
@@ -174,7 +174,7 @@ static bool fold_across_rows(const struct kernel_call *call, const struct reduce
 							      width, 1};
 				block->results[i] =
 					of_two(fold, block->results[i], fold_across(fold, call->isa, &row, count));
-				if (!look(call, r, block, count))
+				if (!fold_part(call, r, block, count))
 					return false;
 			}
 		}
@@ -197,7 +197,7 @@ static bool fold_down_columns(const struct kernel_call *call, const struct reduc
 		fold_columns(fold, call->isa, &rows, block->n, part);
 		for (int64_t i = 0; i < block->n; i++)
 			block->results[i] = folded ? of_two(fold, block->results[i], part[i]) : part[i];
-		if (!look(call, r, block, step * block->n))
+		if (!fold_part(call, r, block, step * block->n))
 			return false;
 	}
 	return true;

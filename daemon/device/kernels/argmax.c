@@ -106,7 +106,7 @@ struct contest {
 };
 
 /* False where no more is wanted. */
-static bool look(struct contest *contest, int64_t sorted)
+static bool contest_part(struct contest *contest, int64_t sorted)
 {
 	contest->looked = contest->offered;
 	return kernel_part(contest->call, contest->topk, contest->offered + sorted, contest->n + contest->topk);
@@ -204,7 +204,7 @@ static bool offer_piece(struct contest *contest, const uint8_t *from, int64_t n,
 		count = n - i < stretch ? n - i : stretch;
 		offer_stretch(contest, from + i * bytes, count, first + i);
 		contest->offered += count;
-		if (contest->offered - contest->looked >= piece && !look(contest, 0))
+		if (contest->offered - contest->looked >= piece && !contest_part(contest, 0))
 			return false;
 	}
 	return true;
@@ -228,7 +228,7 @@ static bool offer_run(struct contest *contest, int64_t first, int64_t n)
 static bool sort(struct contest *contest)
 {
 	while (!order_best_finish(&contest->best, kernel_piece(contest->call) / SORT_STEPS + 1))
-		if (!look(contest, contest->best.sorted))
+		if (!contest_part(contest, contest->best.sorted))
 			return false;
 	return true;
 }

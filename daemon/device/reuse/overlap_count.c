@@ -212,7 +212,7 @@ static unsigned count_window(struct device *device, uint64_t number, struct over
 
 /* ---- all of them ---- */
 
-static void add(struct overlap_excess *total, const struct overlap_excess *excess, int64_t sign)
+static void add_excess(struct overlap_excess *total, const struct overlap_excess *excess, int64_t sign)
 {
 	total->over.data += sign * excess->over.data;
 	total->over.dummy += sign * excess->over.dummy;
@@ -233,9 +233,9 @@ bool overlap_count(struct device *device, unsigned most)
 			return true;
 		uint64_t i = w->cursor;
 		if (w->known[i / 64] >> i % 64 & 1)
-			add(&w->total, &w->windows[i], -1);
+			add_excess(&w->total, &w->windows[i], -1);
 		n_tensors += 1 + count_window(device, i, &w->windows[i]);
-		add(&w->total, &w->windows[i], 1);
+		add_excess(&w->total, &w->windows[i], 1);
 		bits_set(w->known, i, 1);
 		bits_clear(w->dirty, i, 1);
 	}

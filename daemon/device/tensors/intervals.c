@@ -53,19 +53,19 @@ static struct interval *balance(struct interval *node)
 	return settle(node);
 }
 
-static struct interval *add(struct interval *node, struct interval *interval)
+static struct interval *insert(struct interval *node, struct interval *interval)
 {
 	if (!node)
 		return settle(interval);
 	struct interval **at = &node->sub[before(node, interval)];
-	*at = add(*at, interval);
+	*at = insert(*at, interval);
 	return balance(node);
 }
 
 void intervals_add(struct intervals *intervals, struct interval *interval)
 {
 	interval->sub[0] = interval->sub[1] = NULL;
-	intervals->root = add(intervals->root, interval);
+	intervals->root = insert(intervals->root, interval);
 }
 
 static struct interval *take_first(struct interval *node, struct interval **first)
