@@ -427,6 +427,19 @@ class Daemon:
         assert b"Sanitizer" not in output, output
 
 
+def listens(path):
+    """A socket's file is there before that."""
+    with contextlib.suppress(FileNotFoundError, ConnectionRefusedError), socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(path)
+        return True
+    return False
+
+
+def is_alive(pid):
+    """A zombie is not."""
+    return os.path.exists(f"/proc/{pid}/exe")
+
+
 def wait_for(condition, seconds=SECONDS):
     end = time.monotonic() + seconds
     while not condition():
