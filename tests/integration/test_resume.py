@@ -143,7 +143,7 @@ class Python(Case):
         for name in ("before", "after"):
             with self.daemon.client() as client:
                 client.alloc(name)
-            self.assertEqual([event.name for event in dev.events(0.5)], [name])
+            self.assertEqual(next(dev.events(SECONDS)).name, name)
             self.restart()
             dev.stat()
 

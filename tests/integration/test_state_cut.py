@@ -255,7 +255,7 @@ class Writes(StateTestCase):
                 client.call(**alloc("t", self.SHAPE))
             client.call(**fill("t", 7))
             client.post(free("t"))
-            time.sleep(0.0005 * round_)
+            time.sleep(0.0005 * 2**round_)
             self.restart()
             states = [t.state for t in self.client().tensors()]
             self.assertIn(states, ([], ["ok"]))
