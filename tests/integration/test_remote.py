@@ -153,7 +153,7 @@ class Remote(OverSsh, TestCase):
         self.assertEqual(library.write_segment(1, segment), pb.NOT_FOUND)
         self.assertEqual(library.read_part(1, 64)[0], pb.UNAVAILABLE)
         self.assertEqual(library.error.message, b"the connection to npu ended")
-        wait_for(lambda: not self.sessions(), 10)
+        wait_for(lambda: not self.sessions(), 25)
 
     def test_connecting_has_its_time(self):
         os.kill(self.sshd.process.pid, signal.SIGSTOP)
@@ -345,10 +345,12 @@ class Remote(OverSsh, TestCase):
 class Lingering(Remote):
     """Where the daemon keeps sessions; all of the above, too."""
 
+    RESUME_SECONDS = 30  # more than a connection of ssh takes; clients that are killed have gone after that
+
     def setUp(self):
         self.state = tempfile.TemporaryDirectory(prefix="npumem-state-")
         self.addCleanup(self.state.cleanup)
-        self.options = (*self.options, "--state-dir", self.state.name, "--resume-seconds", "10")
+        self.options = (*self.options, "--state-dir", self.state.name, "--resume-seconds", str(self.RESUME_SECONDS))
         super().setUp()
 
     def test_ssh_is_killed(self):
@@ -370,7 +372,7 @@ class Lingering(Remote):
         library.call("info", None)
         library.close()
         self.assertEqual(children(os.getpid(), "ssh"), [])
-        wait_for(lambda: not self.sessions(), 10)
+        wait_for(lambda: not self.sessions(), self.RESUME_SECONDS - 5)
 
 
 @unittest.skipIf(why_not(), why_not())
