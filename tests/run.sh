@@ -11,8 +11,8 @@ exec </dev/null
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 BUILD_SECONDS=1800 # of one build: some virtual machines take three times as long as others
-TESTS_SECONDS=2000 # of one build's tests
-TEST_SECONDS=300   # of one test without a limit of its own
+TESTS_SECONDS=3600 # of one build's tests
+TEST_SECONDS=600   # of one test without a limit of its own
 passed=0
 failed=0
 skipped=0
