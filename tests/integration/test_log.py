@@ -1,6 +1,5 @@
 """What the daemon says on stderr, and that nobody who fails to listen holds it up."""
 
-import contextlib
 import fcntl
 import os
 import re
