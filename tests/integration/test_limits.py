@@ -204,7 +204,7 @@ class Silence(TestCase):
             client.call(fill=pb.FillRequest(tensor=pb.Ref(handle=tensor.handle), integer=1))
             client.send(read=pb.ReadRequest(tensor=pb.Ref(handle=tensor.handle)))
             for _ in range(18):
-                client.buffer += client.sock.recv(100000)
+                client.buffer += client.sock.recv(140000)
                 time.sleep(0.3)
             self.assertEqual(len(client.receive().done.data), 64 * 40000)
 
