@@ -4,7 +4,7 @@
 # `N passed, N failed` (`, N skipped`: these said that they cannot run here) over all, and non-zero if anything failed; a build that fails counts as one.
 # As many tests at once as there are processors.
 # Usage: tests/run.sh [--all] [plain|sanitize|thread] [LABEL]   LABEL: only the tests of that label: unit, integration, …
-# --all: also those labelled `long`: a Slurm farm, packages and a container on bare Debians. A LABEL has its long ones.
+# --all: also those labelled `long`: a Slurm farm, packages, containers, benches, long random runs. A LABEL has its long ones.
 # With a LABEL the thread sanitizer only where it is asked for; of that label it runs those that are also `thread`.
 set -euo pipefail
 exec </dev/null
@@ -13,6 +13,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 BUILD_SECONDS=1800 # of one build: some virtual machines take three times as long as others
 TESTS_SECONDS=3600 # of one build's tests
 TEST_SECONDS=600   # of one test without a limit of its own
+generator=() # a new build folder is for Ninja, which starts two processes fewer for each object
+if command -v ninja >/dev/null; then
+	generator=(env CMAKE_GENERATOR=Ninja)
+fi
 passed=0
 failed=0
 skipped=0
@@ -55,7 +59,7 @@ suite() {
 	shift 3
 	mkdir -p "$directory"
 	echo "== $directory: building (cmake $*)"
-	if ! timeout -k 10 "$BUILD_SECONDS" cmake -S . -B "$directory" "$@" >"$log" 2>&1 ||
+	if ! timeout -k 10 "$BUILD_SECONDS" "${generator[@]}" cmake -S . -B "$directory" "$@" >"$log" 2>&1 ||
 		! timeout -k 10 "$BUILD_SECONDS" cmake --build "$directory" --target "$target" -j "$(nproc)" >>"$log" 2>&1; then
 		tail -n 60 "$log"
 		echo "== $directory: the build failed; all of it is in $log"
@@ -118,7 +122,7 @@ fi
 tests/packages.sh all
 # For the labels system and farm. Not on a machine with services of its own, where these tests do not run and Slurm's
 # would begin to.
-if [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
+if { [ -n "$all" ] || [[ $label =~ ^(system|farm|long)$ ]]; } && [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
 	tests/packages.sh debootstrap systemd-container iproute2 slurm-wlm munge
 fi
 export UBSAN_OPTIONS=print_stacktrace=1
