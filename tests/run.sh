@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that must hold: the build without a warning and all its tests, then the same under the address and
+# Everything that must hold: the build without a warning and all its tests, then those of C code under the address and
 # undefined-behaviour sanitizers, then the tests where threads matter under the thread sanitizer. Ends with
 # `N passed, N failed` (`, N skipped`: these said that they cannot run here) over all, and non-zero if anything failed; a build that fails counts as one.
 # As many tests at once as there are processors.

@@ -16,7 +16,7 @@ from state import StateTestCase
 from support import SECONDS, TestCase, pb, wait_for
 
 CLIENT = os.path.join(os.environ["NPUMEM_BUILD"], "tests/integration/integration_resume_client")
-ROUNDS = int(os.environ.get("NPUMEM_RESUME_ROUNDS", 6))
+ROUNDS = int(os.environ.get("NPUMEM_RESUME_ROUNDS", 3))  # each part of the way once
 SEED = int(os.environ.get("NPUMEM_RESUME_SEED", random.randrange(1 << 30)))
 
 

@@ -19,7 +19,7 @@ from support import SECONDS, Client, HungUp, as_uid, frame, free, pb, wait_for
 BUILD = os.environ["NPUMEM_BUILD"]
 CLIENT = os.path.join(BUILD, "tests", "integration", "integration_resume_client")
 NPUMEMCTL = os.path.join(BUILD, "client", "ctl", "npumemctl")
-ROUNDS = int(os.environ.get("NPUMEM_RESUME_ROUNDS", 15))
+ROUNDS = int(os.environ.get("NPUMEM_RESUME_ROUNDS", 8))
 SEED = int(os.environ.get("NPUMEM_RESUME_SEED", random.randrange(1 << 30)))
 
 

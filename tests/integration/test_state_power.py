@@ -20,8 +20,8 @@ from state import StateTestCase, grant, rename, seal
 from support import alloc, copy, fill, free, pb, read, ref, run, submit
 
 FILES = ("journal", "memory", "tensors", "sessions", "results")
-LOSSES = int(os.environ.get("NPUMEM_LOSSES", "60"))
-PLAIN = int(os.environ.get("NPUMEM_LOSSES_PLAIN", "20"))
+LOSSES = int(os.environ.get("NPUMEM_LOSSES", "30"))
+PLAIN = int(os.environ.get("NPUMEM_LOSSES_PLAIN", "10"))
 SEED = int(os.environ.get("NPUMEM_SEED", str(random.SystemRandom().randrange(1 << 30))))
 PAGE, SECTOR = 4096, 512
 SHAPE = (1, 8, 4, 16)
