@@ -6,7 +6,7 @@ At random: a preloaded library copies the files at each sync. For some moments a
 last sync before, and of any subset of the pages that changed later. Random clients' answers before that moment are compared
 with what the next daemon serves.
 
-NPUMEM_LOSSES: how many losses (60); NPUMEM_SEED: the random seed; NPUMEM_LOSSES_PLAIN: without --durable (20)."""
+NPUMEM_LOSSES: how many losses (30); NPUMEM_SEED: the random seed; NPUMEM_LOSSES_PLAIN: without --durable (10)."""
 
 import os
 import random
