@@ -3,9 +3,24 @@
 #ifndef FORMULAS_NUMERIC_QUERY_H
 #define FORMULAS_NUMERIC_QUERY_H
 
-#include "include/formulas/numeric_sums.h"
+#include <npumem/numeric.h>
 
 #define NUMERIC_QUERY_EXTENT_MAX INT64_C(0x7fffffff)
+
+/* What one output adds up. */
+struct numeric_sum {
+	const struct npumem_numeric_operand *data, *weights, *bias; /* weights and bias may be NULL */
+	int64_t n;						    /* 1..NPUMEM_PRODUCTS_MAX */
+};
+
+struct numeric_sums {
+	unsigned n;
+	struct numeric_sum sums[NPUMEM_SUMS_MAX];
+	const struct npumem_numeric_operand *out; /* where given */
+	bool rounds_into_out; /* the sums are rounded into out, one by one where there are several */
+	bool averages;	      /* and divided by their number first */
+	int rounding;
+};
 
 struct numeric_query {
 	const struct npumem_advise *question;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "include/formulas/numeric_query.h"
 #include "include/formulas/numeric_taps.h"
 #include "include/formulas/sizes.h"
 

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "client/ctl/core/pictures/picture.h"
-#include "client/ctl/core/pictures/picture_features.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/pictures/svg_device.h"
 #include "client/ctl/core/pictures/svg_tensor.h"

@@ -4,8 +4,9 @@
 #include "include/formulas/layouts/aligned.h"
 #include "include/formulas/sizes.h"
 
-/* A word may be wider than the alignment of a part with narrow units, and must not straddle its own multiple. */
-int64_t aligned_unit(const struct npumem_geometry *geometry, int64_t word_bytes)
+/* What a block and the tensor's address are multiples of. A word may be wider than the alignment of a part with
+ * narrow units, and must not straddle its own multiple. */
+static int64_t aligned_unit(const struct npumem_geometry *geometry, int64_t word_bytes)
 {
 	return geometry->eu_bytes > word_bytes ? geometry->eu_bytes : word_bytes;
 }

@@ -8,9 +8,6 @@
  * INT64_MAX where it does not fit. */
 int64_t aligned_block_bytes(const struct npumem_geometry *geometry, int64_t words, int64_t word_bytes);
 
-/* What a block and the tensor's address are multiples of. */
-int64_t aligned_unit(const struct npumem_geometry *geometry, int64_t word_bytes);
-
 /* set_stride of a layout_row. */
 int aligned_stride(const struct npumem_geometry *geometry, const struct npumem_spec *spec,
 		   struct npumem_place *place, struct npumem_error *error);

@@ -83,8 +83,8 @@ struct network {
 	struct npumem_param rounding; /* of operations that say none; number 0: the device's */
 };
 
-/* Reads a network from `path`, from network.json in it where it is a folder, or from stdin: "-". 0; INVALID, naming file, operation and key; RESOURCE_EXHAUSTED;
- * then nothing is to be freed. Looks at no .npy file. */
+/* load.c: reads a network from `path`, from network.json in it where it is a folder, or from stdin: "-". 0; INVALID,
+ * naming file, operation and key; RESOURCE_EXHAUSTED; then nothing is to be freed. Looks at no .npy file. */
 int network_load(const char *path, struct network *network, struct npumem_error *error);
 void network_deinit(struct network *network);
 

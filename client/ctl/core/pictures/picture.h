@@ -40,4 +40,12 @@ const struct npumem_tensor **picture_sort(const struct npumem_tensor *const *ten
 unsigned picture_kinds(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu,
 		       int64_t from, int64_t to);
 
+/* Whether an NPU holds any element of a place. */
+bool picture_holds(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu);
+
+/* Which NPU holds which feature: a cell "n,c" for each, "." for an empty block; a terminal of `width` columns, 0: any
+ * width. What has no room is said. */
+void picture_features(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *place,
+		      unsigned width);
+
 #endif

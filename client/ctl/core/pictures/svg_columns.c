@@ -78,12 +78,6 @@ void svg_columns_numbers(struct svg *svg, const struct svg_columns *columns)
 		svg_text(svg, SVG_LEFT - 14, SVG_TOP - 10, "r", both ? "NPU" : "from NPU");
 }
 
-bool svg_columns_holds(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu)
-{
-	int64_t c = (npu - place->start_npu + geometry->n_npus) % geometry->n_npus;
-	return c < place->shape.c;
-}
-
 static void box_fill(struct svg_box *box)
 {
 	const struct npumem_place *place = &box->tensor->place;
@@ -101,7 +95,7 @@ static void box_fill(struct svg_box *box)
 			else if (kind == NPUMEM_BYTE_DATA && (bits & NPUMEM_BYTE_EMPTY))
 				kind = SVG_MIXED | NPUMEM_BYTE_EMPTY;
 			/* Between the elements that others have there is nothing of this tensor. */
-			if (kind == NPUMEM_BYTE_PADDING && !svg_columns_holds(box->geometry, place, npu))
+			if (kind == NPUMEM_BYTE_PADDING && !picture_holds(box->geometry, place, npu))
 				kind = SVG_NOTHING;
 			box->bits[i * box->steps + step] = (uint16_t)kind;
 		}

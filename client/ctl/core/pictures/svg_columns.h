@@ -27,9 +27,6 @@ const char *svg_columns_name(const struct svg_columns *columns, int64_t i, char 
 /* The numbers above the columns. */
 void svg_columns_numbers(struct svg *svg, const struct svg_columns *columns);
 
-/* Whether an NPU holds any element of a place. */
-bool svg_columns_holds(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu);
-
 /* A footprint drawn into a box of the picture: bytes [0, bytes_per_npu) at y .. y + height. */
 struct svg_box {
 	const struct npumem_geometry *geometry;

@@ -1,12 +1,13 @@
-/* One tensor as SVG: runs of bytes, or cells where they are few (svg_words.c). */
+/* One tensor as SVG: runs of bytes, or where its words are few a box for each word on each NPU, labelled with the
+ * elements in it. */
 #include "client/ctl/core/pictures/svg_tensor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/pictures/picture.h"
 #include "client/ctl/core/pictures/svg_columns.h"
-#include "client/ctl/core/pictures/svg_words.h"
 #include "client/ctl/core/present.h"
 
 static void subtitle_place(struct svg *svg, const struct npumem_geometry *geometry,
@@ -57,6 +58,136 @@ int svg_tensor_begin(struct svg *svg, FILE *out, const struct npumem_geometry *g
 	return 0;
 }
 
+/* ---- word by word ---- */
+
+enum { WORDS_MAX = 4096, WORDS_NPUS_MAX = 16, WORDS_CELL = 46, WORDS_LANE = 13, WORDS_BETWEEN = 4 };
+
+/* What is drawn, and how. */
+struct words {
+	const struct npumem_geometry *geometry;
+	const struct npumem_tensor *tensor;
+	const struct npumem_place *place;
+	int64_t n, line;   /* words on an NPU, and of a line */
+	int64_t *elements; /* [NPU][word]: the index of its first element in packed words, or -1 */
+	double height;	   /* of a word */
+	int colour;
+	struct svg_columns columns;
+};
+
+static bool words_few(const struct npumem_geometry *geometry, const struct npumem_place *place)
+{
+	return geometry->n_npus <= WORDS_NPUS_MAX &&
+	       place->bytes_per_npu / place->word_bytes * geometry->n_npus <= WORDS_MAX;
+}
+
+static void words_find(struct words *words)
+{
+	const struct npumem_place *p = words->place;
+	int64_t npu, offset, index = 0;
+	for (int64_t i = 0; i < words->n * words->geometry->n_npus; i++)
+		words->elements[i] = -1;
+	for (int64_t n = 0; n < p->words_n; n++)
+		for (int64_t c = 0; c < p->shape.c; c++)
+			for (int64_t h = 0; h < p->shape.h; h++)
+				for (int64_t w = 0; w < p->shape.w; w++, index++) {
+					if (c == p->shape.c - 1 && w >= p->last_w)
+						continue;
+					npumem_place_locate(words->geometry, p, n * p->lanes, c, h, w, &npu,
+							    &offset);
+					words->elements[npu * words->n + offset / p->word_bytes] = index;
+				}
+}
+
+/* Of packed words, rows are apart, so that it is seen which elements one word has. */
+static double word_height(const struct words *words)
+{
+	return words->place->lanes > 1 ? words->height - WORDS_BETWEEN : words->height;
+}
+
+/* One element of a word, or the dummy in its place. */
+static void word_lane(struct svg *svg, const struct words *words, int64_t npu, int64_t word, int64_t lane,
+		      double x, double y)
+{
+	const struct npumem_place *p = words->place;
+	int64_t index = words->elements[npu * words->n + word], plane = p->shape.h * p->shape.w;
+	int64_t w = index % p->shape.w, h = index / p->shape.w % p->shape.h, c = index / plane % p->shape.c;
+	int64_t n = index / plane / p->shape.c * p->lanes + lane;
+	int64_t at = word * p->word_bytes + lane * (p->word_bytes / p->lanes);
+	int64_t offset = (p->offset == NPUMEM_ANY ? 0 : p->offset) + at;
+	double height = word_height(words) / (double)p->lanes;
+	unsigned kind = n < p->shape.n ? NPUMEM_BYTE_DATA : NPUMEM_BYTE_DUMMY;
+	char text[96], matrix[96] = "";
+	if (p->layout == NPUMEM_MATRIX) {
+		snprintf(text, sizeof(text), "%" PRId64 ",%" PRId64, n, c * p->w + w);
+		snprintf(matrix, sizeof(matrix), "row %" PRId64 ", column %" PRId64 ": ", n, c * p->w + w);
+	} else {
+		snprintf(text, sizeof(text), "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, n, c, h, w);
+	}
+	svg_rect(svg, x, y, WORDS_CELL, height, kind, kind == NPUMEM_BYTE_DATA ? words->colour : SVG_PLAIN,
+		 "%s%s (%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "); NPU %" PRId64 ", offset %" PRId64
+		 ", address %" PRId64,
+		 matrix, svg_kind_name(kind), n, c, h, w, npu, offset, npu * words->geometry->npu_bytes + offset);
+	if (kind == NPUMEM_BYTE_DATA)
+		svg_text(svg, x + WORDS_CELL / 2.0, y + height - (height - 7) / 2, "c", text);
+}
+
+static void word_draw(struct svg *svg, const struct words *words, int64_t npu, int64_t word)
+{
+	const struct npumem_place *p = words->place;
+	int64_t from = word * p->word_bytes, offset = (p->offset == NPUMEM_ANY ? 0 : p->offset) + from;
+	double x = svg_columns_x(&words->columns, npu) + (double)(word % words->line) * WORDS_CELL;
+	double y = SVG_TOP + (double)(word / words->line) * words->height;
+	if (words->elements[npu * words->n + word] >= 0) {
+		for (int64_t lane = 0; lane < p->lanes; lane++)
+			word_lane(svg, words, npu, word, lane, x,
+				  y + (double)lane * word_height(words) / (double)p->lanes);
+		return;
+	}
+	unsigned kind = svg_strongest(picture_kinds(words->geometry, p, npu, from, from + p->word_bytes));
+	if (kind == NPUMEM_BYTE_PADDING && !picture_holds(words->geometry, p, npu))
+		kind = SVG_NOTHING;
+	svg_rect(svg, x, y, WORDS_CELL, word_height(words), kind, SVG_PLAIN,
+		 "%s; NPU %" PRId64 ", offset %" PRId64 ", address %" PRId64, svg_kind_name(kind), npu, offset,
+		 npu * words->geometry->npu_bytes + offset);
+}
+
+static int words_draw(struct svg *svg, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
+		      const struct svg_mark *mark, struct npumem_error *error)
+{
+	const struct npumem_place *p = &tensor->place;
+	struct words words = {.geometry = geometry,
+			      .tensor = tensor,
+			      .place = p,
+			      .n = p->bytes_per_npu / p->word_bytes,
+			      .height = p->lanes > 1 ? (double)(WORDS_LANE * p->lanes + WORDS_BETWEEN) : SVG_LINE,
+			      .colour = *tensor->name ? svg_colour(tensor->name) : SVG_PLAIN};
+	int64_t most = geometry->n_npus <= 4 ? 8 : geometry->n_npus <= 8 ? 4 : 2;
+	words.line = words.n < most ? words.n : most;
+	svg_columns_of(&words.columns, geometry, NULL, 0);
+	words.columns.width = (double)(WORDS_CELL * words.line);
+	words.columns.gap = SVG_LINE;
+	words.elements = malloc((size_t)(words.n * geometry->n_npus) * sizeof(*words.elements));
+	if (!words.elements)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the picture");
+	words_find(&words);
+	svg_columns_numbers(svg, &words.columns);
+	for (int64_t npu = 0; npu < geometry->n_npus; npu++)
+		for (int64_t word = 0; word < words.n; word++)
+			word_draw(svg, &words, npu, word);
+	for (int64_t at = 0; at < words.n; at += words.line)
+		svg_offset(svg, SVG_TOP + (double)(at / words.line) * words.height + 13,
+			   (p->offset == NPUMEM_ANY ? 0 : p->offset) + at * p->word_bytes);
+	if (mark) {
+		int64_t word = mark->offset / p->word_bytes;
+		svg_frame(svg, svg_columns_x(&words.columns, mark->npu) + (double)(word % words.line) * WORDS_CELL,
+			  SVG_TOP + (double)(word / words.line) * words.height, WORDS_CELL, word_height(&words));
+	}
+	free(words.elements);
+	return 0;
+}
+
+/* ---- by runs ---- */
+
 static int draw_runs(struct svg *svg, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
 		     const struct svg_mark *mark, struct npumem_error *error)
 {
@@ -100,7 +231,7 @@ int svg_tensor_draw(FILE *out, const struct npumem_geometry *geometry, const str
 		    uint32_t uid, const struct svg_mark *mark, struct npumem_error *error)
 {
 	const struct npumem_place *p = &tensor->place;
-	bool small = svg_words_few(geometry, p);
+	bool small = words_few(geometry, p);
 	const char *index = p->layout == NPUMEM_MATRIX ? "row,column" : "n,c,h,w";
 	char note[320];
 	struct svg svg;
@@ -118,7 +249,7 @@ int svg_tensor_draw(FILE *out, const struct npumem_geometry *geometry, const str
 	int status = svg_tensor_begin(&svg, out, geometry, tensor, uid, note, error);
 	if (status)
 		return status;
-	status = small ? svg_words_draw(&svg, geometry, tensor, mark, error)
+	status = small ? words_draw(&svg, geometry, tensor, mark, error)
 		       : draw_runs(&svg, geometry, tensor, mark, error);
 	int ended = svg_end(&svg, error);
 	return status ? status : ended;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "client/ctl/core/pictures/picture.h"
-#include "client/ctl/core/pictures/picture_features.h"
 #include "client/ctl/core/pictures/svg_device.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/pictures/picture.h"
 #include "client/ctl/core/pictures/svg_address.h"
 #include "client/ctl/core/pictures/svg_columns.h"
 #include "client/ctl/core/pictures/svg_device.h"
@@ -69,8 +70,8 @@ START_TEST(npus_that_look_alike_share_a_column)
 		ck_assert_int_eq(columns.first[i], first[i]);
 	ck_assert_str_eq(svg_columns_name(&columns, 2, text), "NPU 100 to 999");
 	for (int64_t npu = 0; npu < 1024; npu++) {
-		ck_assert_int_eq(svg_columns_holds(&many, &a.place, npu), npu < 10 || npu >= 1000);
-		ck_assert_int_eq(svg_columns_holds(&many, &b.place, npu), npu < 100);
+		ck_assert_int_eq(picture_holds(&many, &a.place, npu), npu < 10 || npu >= 1000);
+		ck_assert_int_eq(picture_holds(&many, &b.place, npu), npu < 100);
 	}
 	char *drawing = device(tensors, 2, &(struct svg_device){.uid = 0});
 	ck_assert_ptr_nonnull(strstr(drawing, "<title>a: data, NPU 1000 to 1023, offsets 0 to 127</title>"));
