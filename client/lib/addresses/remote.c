@@ -12,10 +12,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/lib/connection/clock.h"
-#include "client/lib/connection/connection.h"
-#include "client/lib/connection/engine.h"
-
 enum { REMOTE_WORDS_MAX = 32, REMOTE_SSH_BYTES = 1024, REMOTE_LOOK_BYTES = 4 };
 
 /* ---- ssh ---- */
@@ -117,10 +113,10 @@ int remote_greeting(const uint8_t *bytes, size_t n, char *line, size_t line_byte
 	return -1;
 }
 
-/* ---- opening ---- */
+/* ---- its end ---- */
 
 /* ssh ends its lines as a terminal wants them. */
-static void last_words(int log, off_t from, char *line, size_t bytes)
+void remote_last_words(int log, off_t from, char *line, size_t bytes)
 {
 	spawn_last_words(log, from, line, bytes);
 	line[strcspn(line, "\r")] = 0;
@@ -129,61 +125,9 @@ static void last_words(int log, off_t from, char *line, size_t bytes)
 void remote_explain(const struct address *address, int log, off_t from, char *why, size_t bytes)
 {
 	char last[256];
-	last_words(log, from, last, sizeof(last));
+	remote_last_words(log, from, last, sizeof(last));
 	if (last[0])
 		snprintf(why, bytes, "%s", last);
 	else
 		snprintf(why, bytes, "the connection to %.80s ended", address->host);
-}
-
-static int refused(const struct address *address, const struct spawned *spawned, const struct npumem_error *why,
-		   struct npumem_error *error)
-{
-	bool late = why->status == NPUMEM_DEADLINE_EXCEEDED;
-	char last[256];
-	const char *text = why->message;
-	/* What ssh said last is in the reason of an end that it caused. */
-	if (late)
-		last_words(spawned->log, 0, last, sizeof(last));
-	if (late && last[0])
-		text = last;
-	if (spawned->pid > 0)
-		spawn_kill(spawned->pid);
-	if (spawned->log >= 0)
-		close(spawned->log);
-	return npumem_error_set(error, late ? why->status : NPUMEM_UNAVAILABLE, "cannot reach %.80s: %.350s",
-				address->host, text);
-}
-
-int remote_open(const struct address *address, const struct npumem_options *given, struct npumem **out,
-		struct npumem_error *error)
-{
-	struct npumem_options options = *given;
-	struct npumem_error why;
-	struct spawned spawned;
-	struct npumem *npumem;
-	int fd, err = remote_start(address, false, &spawned, &fd);
-	if (err)
-		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot reach %.80s: $NPUMEM_SSH or ssh: %s",
-					address->host, strerror(-err));
-	/* An answer takes longer than anybody should look for it. */
-	options.spin_us = NPUMEM_NO_SPIN;
-	options.call_ms = options.connect_ms;
-	request_clear(&why);
-	int status = connection_at(&memory_libc, address, fd, &options, &npumem, &why);
-	if (status)
-		return refused(address, &spawned, &why, error);
-	npumem->child = spawned.pid;
-	npumem->child_log = spawned.log;
-	status = npumem_info(npumem, NULL, &why);
-	npumem->call_ms = given->call_ms;
-	if (!status) {
-		*out = npumem;
-		return 0;
-	}
-	spawned = (struct spawned){npumem->child, npumem->child_log};
-	npumem->child = 0;
-	npumem->child_log = -1;
-	engine_close(npumem);
-	return refused(address, &spawned, &why, error);
 }

@@ -2,8 +2,6 @@
 #ifndef CLIENT_LIB_REMOTE_H
 #define CLIENT_LIB_REMOTE_H
 
-#include <npumem/client.h>
-
 #include "client/lib/addresses/address.h"
 #include "client/lib/addresses/spawn.h"
 
@@ -16,14 +14,12 @@ void remote_command(const struct address *address, char *to);
  * of something else, and a host that does not answer is given up soon. 0 or -errno. */
 int remote_start(const struct address *address, bool again, struct spawned *spawned, int *fd);
 
-/* Connects, and asks once. `options` complete. 0; UNAVAILABLE with what ssh said last, DEADLINE_EXCEEDED. */
-int remote_open(const struct address *address, const struct npumem_options *options, struct npumem **out,
-		struct npumem_error *error);
-
 /* What came first of a connection: 1, a daemon's message; 0, too little to tell; -1, something else, whose first
  * line is in `line`, as far as it can be printed. */
 int remote_greeting(const uint8_t *bytes, size_t n, char *line, size_t line_bytes);
 
+/* What ssh said last, but for the first `from` bytes; empty: nothing. */
+void remote_last_words(int log, off_t from, char *line, size_t bytes);
 /* Why a connection ended: what ssh said last, but for the first `from` bytes, if anything. */
 void remote_explain(const struct address *address, int log, off_t from, char *why, size_t bytes);
 

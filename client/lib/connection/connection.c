@@ -1,16 +1,13 @@
-/* Opening and closing connections, and the calls that fit them into an event loop. */
+/* Connections over sockets that are open, their end, and the calls that fit them into an event loop. */
 #include "client/lib/connection/connection.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "client/lib/addresses/address.h"
 #include "client/lib/connection/call.h"
 #include "client/lib/connection/clock.h"
 #include "client/lib/connection/engine.h"
 #include "client/lib/messages/sized.h"
-#include "client/lib/addresses/private.h"
-#include "client/lib/addresses/remote.h"
 
 enum {
 	OPTIONS_FIRST = SIZED_UP_TO(struct npumem_options, spin_us),
@@ -59,48 +56,6 @@ int connection_at(const struct memory *memory, const struct address *address, in
 	if (!status && resume_ms != NPUMEM_NO_RESUME)
 		resume_ask(*out, address, resume_ms);
 	return status;
-}
-
-int npumem_open(const char *address, const struct npumem_options *given, struct npumem **out,
-		struct npumem_error *error)
-{
-	struct npumem_options options;
-	struct address parsed;
-	int fd;
-	request_clear(error);
-	*out = NULL;
-	int status = connection_options(given, &options, error);
-	if (!status)
-		status = address_parse(address, &parsed, error);
-	if (status)
-		return status;
-	if (parsed.spawn)
-		return private_open(parsed.options, &options, out, error);
-	if (address_is_remote(&parsed))
-		return remote_open(&parsed, &options, out, error);
-	status = address_connect(&parsed, clock_after(options.connect_ms), &fd, error);
-	return status ? status : connection_at(&memory_libc, &parsed, fd, &options, out, error);
-}
-
-int npumem_dial(const char *address, const struct npumem_options *given, int *fd, struct npumem_error *error)
-{
-	struct npumem_options options;
-	struct address parsed;
-	request_clear(error);
-	*fd = -1;
-	int status = connection_options(given, &options, error);
-	if (!status)
-		status = address_parse(address, &parsed, error);
-	if (!status && (parsed.spawn || address_is_remote(&parsed)))
-		status = npumem_error_set(error, NPUMEM_INVALID, "\"%.100s\" is no path of a socket",
-					  address ? address : "$NPUMEM_SOCKET");
-	return status ? status : address_connect(&parsed, clock_after(options.connect_ms), fd, error);
-}
-
-int npumem_open_fd(int fd, const struct npumem_options *options, struct npumem **out, struct npumem_error *error)
-{
-	request_clear(error);
-	return connection_new(&memory_libc, fd, options, out, error);
 }
 
 void npumem_close(struct npumem *npumem)
