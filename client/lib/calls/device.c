@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client/lib/connection/engine.h"
+#include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
 
 /* What this library knows of; a daemon never refuses over it. */
@@ -24,15 +25,11 @@ static int take_info(struct npumem_request *request, const Npumem__V1__Response 
 int npumem_info_async(struct npumem *npumem, NPUMEM_ASYNC)
 {
 	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_INFO, .take = take_info};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__InfoRequest info = NPUMEM__V1__INFO_REQUEST__INIT;
-	struct npumem_request *made;
-	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	info.features = DEVICE_FEATURES;
 	info.details = true;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_INFO;
-	message.info = &info;
-	return status ? status : request_start(made, &message, NULL, request, error);
+	return request_call(npumem, &kind, &MESSAGE_REQUEST(INFO, info, &info), NULL, callback, context, request,
+			    error);
 }
 
 /* ---- dump ---- */
@@ -40,17 +37,13 @@ int npumem_info_async(struct npumem *npumem, NPUMEM_ASYNC)
 int npumem_dump_async(struct npumem *npumem, int64_t npu, int64_t offset, int64_t bytes, void *to, NPUMEM_ASYNC)
 {
 	static const struct request_kind kind = {.result = NPUMEM__V1__RESPONSE__RESULT_DUMP};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__DumpRequest dump = NPUMEM__V1__DUMP_REQUEST__INIT;
 	struct request_extra extra = {.to = to, .to_bytes = bytes > 0 ? (size_t)bytes : 0};
-	struct npumem_request *made;
-	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	dump.npu = npu;
 	dump.offset = offset;
 	dump.bytes = bytes;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_DUMP;
-	message.dump = &dump;
-	return status ? status : request_start(made, &message, &extra, request, error);
+	return request_call(npumem, &kind, &MESSAGE_REQUEST(DUMP, dump, &dump), &extra, callback, context, request,
+			    error);
 }
 
 /* ---- compact ---- */
@@ -77,14 +70,10 @@ static int take_compacted(struct npumem_request *request, const Npumem__V1__Resp
 int npumem_compact_async(struct npumem *npumem, bool dry_run, NPUMEM_ASYNC)
 {
 	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_COMPACTED, .take = take_compacted};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__CompactRequest compact = NPUMEM__V1__COMPACT_REQUEST__INIT;
-	struct npumem_request *made;
-	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	compact.dry_run = dry_run;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_COMPACT;
-	message.compact = &compact;
-	return status ? status : request_start(made, &message, NULL, request, error);
+	return request_call(npumem, &kind, &MESSAGE_REQUEST(COMPACT, compact, &compact), NULL, callback, context,
+			    request, error);
 }
 
 /* ---- plan ---- */
@@ -102,16 +91,12 @@ static int take_plan(struct npumem_request *request, const Npumem__V1__Response 
 int npumem_plan_remote_async(struct npumem *npumem, const struct npumem_spec *spec, NPUMEM_ASYNC)
 {
 	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_PLAN, .take = take_plan};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__PlanRequest plan = NPUMEM__V1__PLAN_REQUEST__INIT;
 	struct convert_spec converted;
-	struct npumem_request *made;
-	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	convert_spec_to(spec, &converted);
 	plan.spec = &converted.message;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_PLAN;
-	message.plan = &plan;
-	return status ? status : request_start(made, &message, NULL, request, error);
+	return request_call(npumem, &kind, &MESSAGE_REQUEST(PLAN, plan, &plan), NULL, callback, context, request,
+			    error);
 }
 
 /* ---- shutdown ---- */
@@ -130,11 +115,7 @@ int npumem_shutdown_async(struct npumem *npumem, NPUMEM_ASYNC)
 {
 	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_SHUTTING_DOWN,
 						 .take = take_shutting_down};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ShutdownRequest shutdown = NPUMEM__V1__SHUTDOWN_REQUEST__INIT;
-	struct npumem_request *made;
-	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
-	message.call_case = NPUMEM__V1__REQUEST__CALL_SHUTDOWN;
-	message.shutdown = &shutdown;
-	return status ? status : request_start(made, &message, NULL, request, error);
+	return request_call(npumem, &kind, &MESSAGE_REQUEST(SHUTDOWN, shutdown, &shutdown), NULL, callback,
+			    context, request, error);
 }

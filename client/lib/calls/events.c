@@ -1,5 +1,6 @@
 /* Following what happens on the device. */
 #include "client/lib/connection/engine.h"
+#include "client/lib/messages/message.h"
 
 /* What was subscribed before, for where the daemon refuses this. */
 struct before {
@@ -19,7 +20,6 @@ int npumem_subscribe_async(struct npumem *npumem, const char *const *kinds, unsi
 {
 	static const struct request_kind kind = {.result = NPUMEM__V1__RESPONSE__RESULT_SUBSCRIBED,
 						 .failed = restore};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__SubscribeRequest subscribe = NPUMEM__V1__SUBSCRIBE_REQUEST__INIT;
 	struct npumem_request *made;
 	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
@@ -27,11 +27,9 @@ int npumem_subscribe_async(struct npumem *npumem, const char *const *kinds, unsi
 		return status;
 	subscribe.n_kinds = n;
 	subscribe.kinds = (char **)(uintptr_t)kinds;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_SUBSCRIBE;
-	message.subscribe = &subscribe;
 	struct before *before = made->state = result_take(made->results, sizeof(*before));
 	*before = (struct before){npumem->on_event, npumem->event_context};
-	status = request_start(made, &message, NULL, request, error);
+	status = request_start(made, &MESSAGE_REQUEST(SUBSCRIBE, subscribe, &subscribe), NULL, request, error);
 	if (status)
 		return status;
 	/* Events may come with the answer. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/lib/connection/engine.h"
+#include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
 
 /* The pages so far. */
@@ -60,12 +61,9 @@ static int take_page(struct npumem_request *request, const Npumem__V1__Response 
 static int ask_page(struct npumem_request *request, struct npumem_error *error)
 {
 	const struct listed *listed = request->state;
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
 	list.after = listed->after;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_LIST;
-	message.list = &list;
-	return request_send(request, &message, NULL, error);
+	return request_send(request, &MESSAGE_REQUEST(LIST, list, &list), NULL, error);
 }
 
 static int next_page(struct npumem_request *request, struct npumem_error *error)
@@ -89,10 +87,5 @@ int npumem_list_async(struct npumem *npumem, NPUMEM_ASYNC)
 	if (status)
 		return status;
 	made->state = result_take(made->results, sizeof(struct listed));
-	status = ask_page(made, error);
-	if (status)
-		request_end(made);
-	else if (request)
-		*request = made;
-	return status;
+	return request_sent(made, ask_page(made, error), request);
 }

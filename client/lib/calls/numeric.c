@@ -1,5 +1,6 @@
 /* Numeric planning by the daemon: the same questions and answers as numeric.h, over the wire. */
 #include "client/lib/connection/engine.h"
+#include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
 #include "proto/convert_numeric.h"
 
@@ -19,7 +20,6 @@ static int take_answer(struct npumem_request *request, const Npumem__V1__Respons
 int npumem_numeric_remote_async(struct npumem *npumem, const struct npumem_numeric *question, NPUMEM_ASYNC)
 {
 	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_NUMERIC, .take = take_answer};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	struct npumem_request *made;
 	struct convert_question asked;
 	request_clear(error);
@@ -30,7 +30,5 @@ int npumem_numeric_remote_async(struct npumem *npumem, const struct npumem_numer
 	if (status)
 		return status;
 	made->n = question->kind;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_NUMERIC;
-	message.numeric = &asked.message;
-	return request_start(made, &message, NULL, request, error);
+	return request_start(made, &MESSAGE_REQUEST(NUMERIC, numeric, &asked.message), NULL, request, error);
 }

@@ -15,19 +15,14 @@ static int take_done(struct npumem_request *request, const Npumem__V1__Response 
 int operations_start(struct npumem *npumem, Npumem__V1__Request *message, NPUMEM_ASYNC)
 {
 	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_DONE, .take = take_done};
-	struct npumem_request *made;
-	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
-	return status ? status : request_start(made, message, NULL, request, error);
+	return request_call(npumem, &kind, message, NULL, callback, context, request, error);
 }
 
 static int fill(struct npumem *npumem, Npumem__V1__FillRequest *message, uint64_t handle, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request outer = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__Ref ref;
 	message->tensor = message_ref(handle, &ref);
-	outer.call_case = NPUMEM__V1__REQUEST__CALL_FILL;
-	outer.fill = message;
-	return operations_start(npumem, &outer, callback, context, request, error);
+	return operations_start(npumem, &MESSAGE_REQUEST(FILL, fill, message), callback, context, request, error);
 }
 
 int npumem_fill_async(struct npumem *npumem, uint64_t handle, int64_t value, NPUMEM_ASYNC)
@@ -48,12 +43,9 @@ int npumem_fill_float_async(struct npumem *npumem, uint64_t handle, double value
 
 int npumem_copy_async(struct npumem *npumem, uint64_t destination, uint64_t source, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__CopyRequest copy = NPUMEM__V1__COPY_REQUEST__INIT;
 	Npumem__V1__Ref refs[2];
 	copy.destination = message_ref(destination, &refs[0]);
 	copy.source = message_ref(source, &refs[1]);
-	message.call_case = NPUMEM__V1__REQUEST__CALL_COPY;
-	message.copy = &copy;
-	return operations_start(npumem, &message, callback, context, request, error);
+	return operations_start(npumem, &MESSAGE_REQUEST(COPY, copy, &copy), callback, context, request, error);
 }

@@ -76,16 +76,14 @@ static int map_sealed(int fd, bool writable, struct npumem_segment *segment)
 static int share(struct npumem_request *made, struct npumem_segment *segment, bool writable,
 		 struct npumem_request **request, struct npumem_error *error)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ShareRequest share_message = NPUMEM__V1__SHARE_REQUEST__INIT;
 	int fd = memfd_create("npumem", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int err = fd < 0 ? -errno : map_sealed(fd, writable, segment);
 	struct request_extra extra = {.has_fd = true, .fd = fd};
 	int status;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_SHARE;
-	message.share = &share_message;
 	if (!err) {
-		status = request_start(made, &message, &extra, request, error);
+		status = request_start(made, &MESSAGE_REQUEST(SHARE, share, &share_message), &extra, request,
+				       error);
 	} else {
 		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "a segment of %zu bytes: %s",
 					  segment->bytes, strerror(-err));
@@ -144,11 +142,8 @@ static void failed_own(struct npumem_request *request)
 /* The daemon has nothing to say to it but that it is there. */
 static int ask_nothing(struct npumem_request *made, struct npumem_request **request, struct npumem_error *error)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__InfoRequest info = NPUMEM__V1__INFO_REQUEST__INIT;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_INFO;
-	message.info = &info;
-	return request_start(made, &message, NULL, request, error);
+	return request_start(made, &MESSAGE_REQUEST(INFO, info, &info), NULL, request, error);
 }
 
 static int create_own(struct npumem *npumem, size_t bytes, NPUMEM_ASYNC)
@@ -204,21 +199,14 @@ int npumem_segment_create_async(struct npumem *npumem, size_t bytes, NPUMEM_ASYN
 int npumem_segment_close_async(struct npumem *npumem, const struct npumem_segment *segment, NPUMEM_ASYNC)
 {
 	static const struct request_kind kind = {.result = NPUMEM__V1__RESPONSE__RESULT_UNSHARED};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__UnshareRequest unshare = NPUMEM__V1__UNSHARE_REQUEST__INIT;
-	struct npumem_request *made;
 	int status;
-	if (address_is_remote(&npumem->remote)) {
-		status = close_own(npumem, segment->id, callback, context, request, error);
-		result_release(segment);
-		return status;
-	}
-	status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	unshare.segment = segment->id;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_UNSHARE;
-	message.unshare = &unshare;
-	if (!status)
-		status = request_start(made, &message, NULL, request, error);
+	if (address_is_remote(&npumem->remote))
+		status = close_own(npumem, segment->id, callback, context, request, error);
+	else
+		status = request_call(npumem, &kind, &MESSAGE_REQUEST(UNSHARE, unshare, &unshare), NULL, callback,
+				      context, request, error);
 	result_release(segment);
 	return status;
 }
@@ -230,7 +218,6 @@ int npumem_write_segment_async(struct npumem *npumem, uint64_t handle, const str
 			       NPUMEM_ASYNC)
 {
 	const struct staging_ask ask = {handle, segment, offset, stride, first, count, false};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__WriteRequest write_message = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__Dims dims;
 	Npumem__V1__Ref ref;
@@ -242,9 +229,8 @@ int npumem_write_segment_async(struct npumem *npumem, uint64_t handle, const str
 	write_message.segment = segment->id;
 	write_message.segment_offset = offset;
 	write_message.segment_stride = message_dims(stride, &dims);
-	message.call_case = NPUMEM__V1__REQUEST__CALL_WRITE;
-	message.write = &write_message;
-	return operations_start(npumem, &message, callback, context, request, error);
+	return operations_start(npumem, &MESSAGE_REQUEST(WRITE, write, &write_message), callback, context, request,
+				error);
 }
 
 int npumem_read_segment_async(struct npumem *npumem, uint64_t handle, const struct npumem_segment *segment,
@@ -252,7 +238,6 @@ int npumem_read_segment_async(struct npumem *npumem, uint64_t handle, const stru
 			      NPUMEM_ASYNC)
 {
 	const struct staging_ask ask = {handle, segment, offset, stride, first, count, true};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ReadRequest read_message = NPUMEM__V1__READ_REQUEST__INIT;
 	Npumem__V1__Dims dims;
 	Npumem__V1__Ref ref;
@@ -264,7 +249,6 @@ int npumem_read_segment_async(struct npumem *npumem, uint64_t handle, const stru
 	read_message.segment = segment->id;
 	read_message.segment_offset = offset;
 	read_message.segment_stride = message_dims(stride, &dims);
-	message.call_case = NPUMEM__V1__REQUEST__CALL_READ;
-	message.read = &read_message;
-	return operations_start(npumem, &message, callback, context, request, error);
+	return operations_start(npumem, &MESSAGE_REQUEST(READ, read, &read_message), callback, context, request,
+				error);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/lib/connection/engine.h"
+#include "client/lib/messages/message.h"
 
 int snapshot_take(struct npumem_request *request, const Npumem__V1__Response *response, struct npumem_error *error)
 {
@@ -30,13 +31,10 @@ int snapshot_take(struct npumem_request *request, const Npumem__V1__Response *re
 
 int snapshot_ask(struct npumem_request *request, uint64_t number, bool record, struct npumem_error *error)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__SnapshotRequest ask = NPUMEM__V1__SNAPSHOT_REQUEST__INIT;
 	ask.snapshot = number;
 	ask.record = record;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_SNAPSHOT;
-	message.snapshot = &ask;
-	return request_send(request, &message, NULL, error);
+	return request_send(request, &MESSAGE_REQUEST(SNAPSHOT, snapshot, &ask), NULL, error);
 }
 
 int npumem_snapshot_async(struct npumem *npumem, uint64_t snapshot, NPUMEM_ASYNC)

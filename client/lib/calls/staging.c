@@ -156,10 +156,5 @@ int staging_start(struct npumem *npumem, const struct staging_ask *ask, NPUMEM_A
 		return status;
 	made->state = result_take(made->results, sizeof(struct staging));
 	made->results->destroy = end;
-	status = send(made, ask, error);
-	if (status)
-		request_end(made);
-	else if (request)
-		*request = made;
-	return status;
+	return request_sent(made, send(made, ask, error), request);
 }

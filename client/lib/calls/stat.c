@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/lib/connection/engine.h"
+#include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
 
 static int take_stat(struct npumem_request *request, const Npumem__V1__Response *response,
@@ -163,15 +164,11 @@ static int take_details(struct npumem_request *request, const Npumem__V1__Respon
 
 static int ask(struct npumem *npumem, const struct request_kind *kind, bool details, bool reset, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__StatRequest stat = NPUMEM__V1__STAT_REQUEST__INIT;
-	struct npumem_request *made;
-	int status = request_new(npumem, kind, 0, callback, context, &made, error);
 	stat.details = details;
 	stat.reset = reset;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_STAT;
-	message.stat = &stat;
-	return status ? status : request_start(made, &message, NULL, request, error);
+	return request_call(npumem, kind, &MESSAGE_REQUEST(STAT, stat, &stat), NULL, callback, context, request,
+			    error);
 }
 
 int npumem_stat_async(struct npumem *npumem, NPUMEM_ASYNC)

@@ -351,7 +351,6 @@ static int check_segments(const struct npumem *npumem, const struct npumem_opera
 static int keep_start(struct npumem_request *made, const struct npumem_operation *operations, unsigned n,
 		      struct submit *submit, struct npumem_request **request, struct npumem_error *error)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__KeepRequest keep = NPUMEM__V1__KEEP_REQUEST__INIT;
 	struct kept_list *list = made->state = result_take(made->results, sizeof(*list));
 	list->readings = result_array(made->results, n, sizeof(*list->readings));
@@ -360,9 +359,7 @@ static int keep_start(struct npumem_request *made, const struct npumem_operation
 	keep.list = list->kept.id;
 	keep.n_operations = n;
 	keep.operations = submit->list;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_KEEP;
-	message.keep = &keep;
-	return request_start(made, &message, NULL, request, error);
+	return request_start(made, &MESSAGE_REQUEST(KEEP, keep, &keep), NULL, request, error);
 }
 
 int npumem_keep_list_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
@@ -404,7 +401,6 @@ static int run_kept_start(struct npumem_request *made, const struct npumem_kept 
 			  struct npumem_error *error)
 {
 	const struct kept_list *list = (const struct kept_list *)kept;
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__SubmitRequest submit = NPUMEM__V1__SUBMIT_REQUEST__INIT;
 	struct reading *readings = made->state = result_array(made->results, kept->n, sizeof(*readings));
 	Npumem__V1__Change *all = result_array(made->results, n, sizeof(*all));
@@ -421,9 +417,7 @@ static int run_kept_start(struct npumem_request *made, const struct npumem_kept 
 	submit.list = kept->id;
 	submit.n_changes = n;
 	submit.changes = places;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT;
-	message.submit = &submit;
-	return request_start(made, &message, NULL, request, error);
+	return request_start(made, &MESSAGE_REQUEST(SUBMIT, submit, &submit), NULL, request, error);
 }
 
 int npumem_run_list_async(struct npumem *npumem, const struct npumem_kept *kept,
@@ -444,15 +438,10 @@ int npumem_run_list_async(struct npumem *npumem, const struct npumem_kept *kept,
 int npumem_drop_list_async(struct npumem *npumem, const struct npumem_kept *kept, NPUMEM_ASYNC)
 {
 	static const struct request_kind kind = {.result = NPUMEM__V1__RESPONSE__RESULT_UNKEPT};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__UnkeepRequest unkeep = NPUMEM__V1__UNKEEP_REQUEST__INIT;
-	struct npumem_request *made;
-	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	unkeep.list = kept->id;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_UNKEEP;
-	message.unkeep = &unkeep;
-	if (!status)
-		status = request_start(made, &message, NULL, request, error);
+	int status = request_call(npumem, &kind, &MESSAGE_REQUEST(UNKEEP, unkeep, &unkeep), NULL, callback,
+				  context, request, error);
 	result_release(kept);
 	return status;
 }

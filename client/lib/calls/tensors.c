@@ -69,7 +69,6 @@ static int alloc_start(struct npumem *npumem, const struct npumem_allocation *al
 		       uint32_t wait_ms, struct asked *asked, Npumem__V1__Allocation **list, NPUMEM_ASYNC)
 {
 	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_ALLOCATED, .take = take_tensors};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__AllocRequest alloc = NPUMEM__V1__ALLOC_REQUEST__INIT;
 	struct npumem_request *made;
 	size_t room = result_room(sizeof(struct npumem_tensors)) + result_room(n * sizeof(void *)) +
@@ -94,9 +93,7 @@ static int alloc_start(struct npumem *npumem, const struct npumem_allocation *al
 	alloc.n_tensors = n;
 	alloc.tensors = list;
 	alloc.wait_ms = wait_ms;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_ALLOC;
-	message.alloc = &alloc;
-	return request_start(made, &message, NULL, request, error);
+	return request_start(made, &MESSAGE_REQUEST(ALLOC, alloc, &alloc), NULL, request, error);
 }
 
 /* The message is built in arrays that must not grow without bounds. */
@@ -168,7 +165,6 @@ int npumem_free_async(struct npumem *npumem, const uint64_t *handles, unsigned n
 {
 	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_FREED, .take = take_freed};
 	Npumem__V1__Ref refs[TENSORS_MOST], *list[TENSORS_MOST];
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__FreeRequest free = NPUMEM__V1__FREE_REQUEST__INIT;
 	struct npumem_request *made;
 	request_clear(error);
@@ -182,25 +178,20 @@ int npumem_free_async(struct npumem *npumem, const uint64_t *handles, unsigned n
 	free_note(made, handles, n);
 	free.n_tensors = n;
 	free.tensors = list;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_FREE;
-	message.free = &free;
-	return request_start(made, &message, NULL, request, error);
+	return request_start(made, &MESSAGE_REQUEST(FREE, free, &free), NULL, request, error);
 }
 
 /* ---- one tensor ---- */
 
 static int start(struct npumem *npumem, Npumem__V1__Request *message, NPUMEM_ASYNC)
 {
-	struct npumem_request *made;
-	int status = request_new(npumem, &tensor_kind, 0, callback, context, &made, error);
-	return status ? status : request_start(made, message, NULL, request, error);
+	return request_call(npumem, &tensor_kind, message, NULL, callback, context, request, error);
 }
 
 static int view(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *from,
 		const struct npumem_dims *to, const struct npumem_dims *shape, const int64_t *frac_bits,
 		NPUMEM_ASYNC)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ViewRequest view = NPUMEM__V1__VIEW_REQUEST__INIT;
 	Npumem__V1__Ref ref;
 	Npumem__V1__Dims dims[3];
@@ -213,9 +204,7 @@ static int view(struct npumem *npumem, uint64_t base, const char *name, const st
 		view.frac_bits_given_case = NPUMEM__V1__VIEW_REQUEST__FRAC_BITS_GIVEN_FRAC_BITS;
 		view.frac_bits = *frac_bits;
 	}
-	message.call_case = NPUMEM__V1__REQUEST__CALL_VIEW;
-	message.view = &view;
-	return start(npumem, &message, callback, context, request, error);
+	return start(npumem, &MESSAGE_REQUEST(VIEW, view, &view), callback, context, request, error);
 }
 
 int npumem_view_async(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *from,
@@ -238,50 +227,38 @@ int npumem_view_format_async(struct npumem *npumem, uint64_t base, const char *n
 
 int npumem_seal_async(struct npumem *npumem, uint64_t handle, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__SealRequest seal = NPUMEM__V1__SEAL_REQUEST__INIT;
 	Npumem__V1__Ref ref;
 	seal.tensor = message_ref(handle, &ref);
-	message.call_case = NPUMEM__V1__REQUEST__CALL_SEAL;
-	message.seal = &seal;
-	return start(npumem, &message, callback, context, request, error);
+	return start(npumem, &MESSAGE_REQUEST(SEAL, seal, &seal), callback, context, request, error);
 }
 
 int npumem_rename_async(struct npumem *npumem, uint64_t handle, const char *name, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__RenameRequest rename = NPUMEM__V1__RENAME_REQUEST__INIT;
 	Npumem__V1__Ref ref;
 	rename.tensor = message_ref(handle, &ref);
 	rename.name = message_text(name);
-	message.call_case = NPUMEM__V1__REQUEST__CALL_RENAME;
-	message.rename = &rename;
-	return start(npumem, &message, callback, context, request, error);
+	return start(npumem, &MESSAGE_REQUEST(RENAME, rename, &rename), callback, context, request, error);
 }
 
 int npumem_grant_async(struct npumem *npumem, uint64_t handle, uint32_t uid, int access, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__GrantRequest grant = NPUMEM__V1__GRANT_REQUEST__INIT;
 	Npumem__V1__Ref ref;
 	grant.tensor = message_ref(handle, &ref);
 	grant.uid = uid;
 	grant.access = (Npumem__V1__Access)access;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_GRANT;
-	message.grant = &grant;
-	return start(npumem, &message, callback, context, request, error);
+	return start(npumem, &MESSAGE_REQUEST(GRANT, grant, &grant), callback, context, request, error);
 }
 
 static int open_named(struct npumem *npumem, const char *name, uint64_t handle, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__OpenRequest open = NPUMEM__V1__OPEN_REQUEST__INIT;
 	Npumem__V1__Ref ref;
 	open.tensor = message_ref(handle, &ref);
 	ref.name = message_text(name);
-	message.call_case = NPUMEM__V1__REQUEST__CALL_OPEN;
-	message.open = &open;
-	return start(npumem, &message, callback, context, request, error);
+	return start(npumem, &MESSAGE_REQUEST(OPEN, open, &open), callback, context, request, error);
 }
 
 int npumem_open_tensor_async(struct npumem *npumem, const char *name, NPUMEM_ASYNC)

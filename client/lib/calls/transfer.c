@@ -17,7 +17,6 @@ enum {
 static int send_chunk(struct npumem_request *request, const struct transfer *transfer, int64_t first,
 		      int64_t count, size_t bytes, struct npumem_error *error)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__ReadRequest read = NPUMEM__V1__READ_REQUEST__INIT;
 	Npumem__V1__Ref ref;
@@ -27,18 +26,14 @@ static int send_chunk(struct npumem_request *request, const struct transfer *tra
 		extra.data_bytes = bytes;
 		write.tensor = message_ref(transfer->handle, &ref);
 		write.first = first;
-		message.call_case = NPUMEM__V1__REQUEST__CALL_WRITE;
-		message.write = &write;
-	} else {
-		extra.to = transfer->to + transfer->at;
-		extra.to_bytes = bytes;
-		read.tensor = message_ref(transfer->handle, &ref);
-		read.first = first;
-		read.count = count;
-		message.call_case = NPUMEM__V1__REQUEST__CALL_READ;
-		message.read = &read;
+		return request_send(request, &MESSAGE_REQUEST(WRITE, write, &write), &extra, error);
 	}
-	return request_send(request, &message, &extra, error);
+	extra.to = transfer->to + transfer->at;
+	extra.to_bytes = bytes;
+	read.tensor = message_ref(transfer->handle, &ref);
+	read.first = first;
+	read.count = count;
+	return request_send(request, &MESSAGE_REQUEST(READ, read, &read), &extra, error);
 }
 
 /* The first answer is the one that is told, or the last one with a warning. */
@@ -97,11 +92,7 @@ static int start(struct npumem *npumem, struct transfer *transfer, int64_t count
 		status = transfer_send(made, transfer, error);
 	else
 		status = send_chunk(made, transfer, transfer->first, count, transfer->bytes, error);
-	if (status)
-		request_end(made);
-	else if (request)
-		*request = made;
-	return status;
+	return request_sent(made, status, request);
 }
 
 int npumem_write_async(struct npumem *npumem, const struct npumem_tensor *tensor, const void *data, size_t bytes,

@@ -161,6 +161,14 @@ int request_start(struct npumem_request *request, Npumem__V1__Request *message, 
 	return request_sent(request, request_send(request, message, extra, error), out);
 }
 
+int request_call(struct npumem *npumem, const struct request_kind *kind, Npumem__V1__Request *message,
+		 const struct request_extra *extra, NPUMEM_ASYNC)
+{
+	struct npumem_request *made;
+	int status = request_new(npumem, kind, 0, callback, context, &made, error);
+	return status ? status : request_start(made, message, extra, request, error);
+}
+
 int request_sent(struct npumem_request *request, int status, struct npumem_request **out)
 {
 	if (status)

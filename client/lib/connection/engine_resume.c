@@ -11,6 +11,7 @@
 #include "client/lib/connection/engine.h"
 #include "client/lib/addresses/peer.h"
 #include "client/lib/addresses/remote.h"
+#include "client/lib/messages/message.h"
 #include "proto/convert.h"
 #include "proto/methods.h"
 
@@ -38,26 +39,20 @@ struct kept_keep {
 static int ask(struct npumem *npumem)
 {
 	struct resume *resume = &npumem->resume;
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ResumeRequest request = NPUMEM__V1__RESUME_REQUEST__INIT;
 	request.token = (ProtobufCBinaryData){resume->token_bytes, resume->token};
-	message.call_case = NPUMEM__V1__REQUEST__CALL_RESUME;
-	message.resume = &request;
 	/* What is between two hosts ends without either's end. */
 	request.linger = address_is_remote(&npumem->remote);
 	resume->asked = npumem->last_id + 1;
-	return engine_ask(npumem, &message, -1, false);
+	return engine_ask(npumem, &MESSAGE_REQUEST(RESUME, resume, &request), -1, false);
 }
 
 void resume_part(struct npumem *npumem)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ResumeRequest request = NPUMEM__V1__RESUME_REQUEST__INIT;
 	if (npumem->resume.state != RESUME_READY || !address_is_remote(&npumem->remote) || npumem->no_more_writes)
 		return;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_RESUME;
-	message.resume = &request;
-	if (!engine_ask(npumem, &message, -1, false))
+	if (!engine_ask(npumem, &MESSAGE_REQUEST(RESUME, resume, &request), -1, false))
 		engine_write(npumem);
 }
 
@@ -257,12 +252,9 @@ void resume_turn(struct npumem *npumem)
 
 static int share_again(struct npumem *npumem, const struct resume_segment *segment)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ShareRequest share = NPUMEM__V1__SHARE_REQUEST__INIT;
 	share.segment = segment->id;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_SHARE;
-	message.share = &share;
-	return engine_ask(npumem, &message, segment->fd, true);
+	return engine_ask(npumem, &MESSAGE_REQUEST(SHARE, share, &share), segment->fd, true);
 }
 
 /* Segments and lists before what uses them, and all in the order that it was asked in. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/lib/connection/engine.h"
+#include "client/lib/messages/message.h"
 
 enum {
 	SEND_QUEUE_BYTES = 64 << 10, /* more than this is not left for the next turn */
@@ -144,12 +145,9 @@ int engine_send(struct npumem *npumem, struct npumem_request *request, Npumem__V
 void engine_cancel(struct npumem *npumem, uint64_t id)
 {
 	static const struct request_extra none;
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
 	cancel.request_id = id;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_CANCEL;
-	message.cancel = &cancel;
-	engine_send(npumem, NULL, &message, &none, NULL);
+	engine_send(npumem, NULL, &MESSAGE_REQUEST(CANCEL, cancel, &cancel), &none, NULL);
 }
 
 /* ---- of the connection's own ---- */

@@ -4,6 +4,12 @@
 
 #include "proto/convert.h"
 
+/* A request of one call: its name twice, as protoc-c has it, and its message. */
+#define MESSAGE_REQUEST(CALL, call, message)                                                                      \
+	((Npumem__V1__Request){.base = PROTOBUF_C_MESSAGE_INIT(&npumem__v1__request__descriptor),                 \
+			       .call_case = NPUMEM__V1__REQUEST__CALL_##CALL,                                     \
+			       .call = (message)})
+
 /* Packing only reads, but the generated structs have no const. */
 static inline char *message_text(const char *text)
 {

@@ -68,6 +68,9 @@ int request_send(struct npumem_request *request, Npumem__V1__Request *message, c
 /* The first message: as request_send, but a request that cannot be sent is ended. `out` may be NULL. */
 int request_start(struct npumem_request *request, Npumem__V1__Request *message, const struct request_extra *extra,
 		  struct npumem_request **out, struct npumem_error *error);
+/* One that has no room of its own, made and started: as npumem_X_async. */
+int request_call(struct npumem *npumem, const struct request_kind *kind, Npumem__V1__Request *message,
+		 const struct request_extra *extra, NPUMEM_ASYNC);
 /* After its first message was sent with that status, which it returns. */
 int request_sent(struct npumem_request *request, int status, struct npumem_request **out);
 /* Ends one without telling anybody: what is in flight of it is answered to nobody. */

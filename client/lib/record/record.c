@@ -7,6 +7,7 @@
 #include "client/lib/calls/snapshot.h"
 #include "client/lib/connection/call.h"
 #include "client/lib/connection/engine.h"
+#include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
 #include "client/lib/record/record.h"
 #include "proto/digest.h"
@@ -101,12 +102,9 @@ static int take_entries(struct npumem_request *request, const Npumem__V1__Respon
 
 static int ask(struct npumem_request *request, int action, struct npumem_error *error)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__RecordRequest record = NPUMEM__V1__RECORD_REQUEST__INIT;
 	record.action = (Npumem__V1__RecordAction)action;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_RECORD;
-	message.record = &record;
-	return request_send(request, &message, NULL, error);
+	return request_send(request, &MESSAGE_REQUEST(RECORD, record, &record), NULL, error);
 }
 
 static struct recording *recording_of(struct npumem_request *made, const struct npumem_record *record)
@@ -223,7 +221,6 @@ static int next_start(struct npumem_request *request, struct npumem_error *error
 int npumem_record_start_from_async(struct npumem *npumem, int fd, enum npumem_record_from from, NPUMEM_ASYNC)
 {
 	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_INFO, take_header, next_start, NULL};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__InfoRequest info = NPUMEM__V1__INFO_REQUEST__INIT;
 	struct npumem_request *made;
 	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
@@ -232,9 +229,7 @@ int npumem_record_start_from_async(struct npumem *npumem, int fd, enum npumem_re
 	struct writing *writing = result_take(made->results, sizeof(*writing));
 	*writing = (struct writing){.record.fd = fd, .from = from, .digest = digest_begin()};
 	recording_of(made, &writing->record);
-	message.call_case = NPUMEM__V1__REQUEST__CALL_INFO;
-	message.info = &info;
-	return request_start(made, &message, NULL, request, error);
+	return request_start(made, &MESSAGE_REQUEST(INFO, info, &info), NULL, request, error);
 }
 
 int npumem_record_start_async(struct npumem *npumem, int fd, NPUMEM_ASYNC)

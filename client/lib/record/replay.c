@@ -11,6 +11,7 @@
 
 #include "client/lib/connection/call.h"
 #include "client/lib/connection/engine.h"
+#include "client/lib/messages/message.h"
 #include "client/lib/record/record_file.h"
 #include "client/lib/messages/region.h"
 #include "client/lib/record/replay_peer.h"
@@ -340,16 +341,13 @@ typedef int open_function(void *ctx, uint32_t uid, struct npumem **out, struct n
 /* A session of the snapshot waits for its client under its number; any other begins as what it is. */
 static int come_back(struct npumem *npumem, uint64_t session, struct npumem_error *error)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ResumeRequest resume = NPUMEM__V1__RESUME_REQUEST__INIT;
 	uint8_t token[REPLAY_TOKEN_BYTES] = {0};
 	struct answer answer;
 	for (unsigned i = 0; i < sizeof(session); i++)
 		token[i] = (uint8_t)(session >> 8 * i);
 	resume.token = (ProtobufCBinaryData){sizeof(token), token};
-	message.call_case = NPUMEM__V1__REQUEST__CALL_RESUME;
-	message.resume = &resume;
-	int status = ask(npumem, &message, &answer, error);
+	int status = ask(npumem, &MESSAGE_REQUEST(RESUME, resume, &resume), &answer, error);
 	return status == NPUMEM_NOT_FOUND ? 0 : status;
 }
 

@@ -56,14 +56,11 @@ int npumem_run_async(struct npumem *npumem, const char *kernel, const struct npu
 	Npumem__V1__Ref refs[NPUMEM_OPERANDS_MAX];
 	Npumem__V1__Param param_messages[NPUMEM_PARAMS_MAX], *param_list[NPUMEM_PARAMS_MAX];
 	struct run_parts parts = {operand_messages, operand_list, refs, param_messages, param_list};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__RunRequest run;
 	request_clear(error);
 	int status = run_check(kernel, n_operands, params, n_params, error);
 	if (status)
 		return status;
 	run_message(kernel, operands, n_operands, params, n_params, &parts, &run);
-	message.call_case = NPUMEM__V1__REQUEST__CALL_RUN;
-	message.run = &run;
-	return operations_start(npumem, &message, callback, context, request, error);
+	return operations_start(npumem, &MESSAGE_REQUEST(RUN, run, &run), callback, context, request, error);
 }
