@@ -94,6 +94,12 @@ int ctl_connect(struct ctl *ctl)
 	return CTL_FAILED;
 }
 
+int ctl_info(struct ctl *ctl, const struct npumem_info **info)
+{
+	int code = ctl_connect(ctl);
+	return !code && npumem_info(ctl->npumem, info, &ctl->error) ? CTL_FAILED : code;
+}
+
 /* The names that there are, with the one meant, where a tensor was not found. */
 static int ctl_suggest(struct ctl *ctl, const char *name)
 {
@@ -124,6 +130,22 @@ int ctl_open(struct ctl *ctl, const char *name, const struct npumem_tensor **ten
 	if (!npumem_open_tensor(ctl->npumem, name, tensor, &ctl->error))
 		return CTL_OK;
 	return ctl->error.status == NPUMEM_NOT_FOUND ? ctl_suggest(ctl, name) : CTL_FAILED;
+}
+
+FILE *ctl_create(struct ctl *ctl, const char *path)
+{
+	FILE *file = fopen(path, "w");
+	if (!file)
+		ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	return file;
+}
+
+int ctl_close(struct ctl *ctl, const char *path, FILE *file, int status)
+{
+	bool bad = ferror(file);
+	if ((fclose(file) || bad) && !status)
+		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	return status ? CTL_FAILED : CTL_OK;
 }
 
 int ctl_print(struct ctl *ctl, json_t *object)

@@ -3,6 +3,7 @@
 #define CTL_CTL_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include <npumem/client.h>
 
@@ -29,6 +30,8 @@ struct ctl {
 
 /* Connects once: ctl->npumem. CTL_OK or CTL_FAILED. */
 int ctl_connect(struct ctl *ctl);
+/* The same, and what the daemon and its device are. */
+int ctl_info(struct ctl *ctl, const struct npumem_info **info);
 
 /* Each sets the message of ctl->error, where it has none yet, and returns its exit code. ctl_fail: something went
  * wrong (INTERNAL); ctl_invalid: what was asked for is (INVALID), ctl_usage: and on every device. */
@@ -43,6 +46,11 @@ int ctl_refuse(struct ctl *ctl, const struct npumem_error *why, const char *form
 
 /* Connects and finds a tensor by name; it is there until the connection closes. */
 int ctl_open(struct ctl *ctl, const char *name, const struct npumem_tensor **tensor);
+
+/* A file to be written, and its end: `status` is that of writing it, whose failure is in ctl->error. NULL and
+ * CTL_FAILED: it cannot be written. */
+FILE *ctl_create(struct ctl *ctl, const char *path);
+int ctl_close(struct ctl *ctl, const char *path, FILE *file, int status);
 
 /* Prints an object as the command's whole output, and gives it up. NULL: there was no memory for it. */
 int ctl_print(struct ctl *ctl, json_t *object);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/arrays/array.h"
 #include "client/ctl/core/describe.h"
@@ -282,9 +283,8 @@ static json_t *candidates_array(const struct measured *one)
 		const struct formats_candidate *c = &one->candidates[k];
 		json_array_append_new(array, json_pack("{s:I, s:I, s:f, s:o, s:s*}", "frac_bits",
 						       (json_int_t)c->frac_bits, "clipped", (json_int_t)c->clipped,
-						       "largest_error", c->largest, "snr_db",
-						       isfinite(c->snr) ? json_real(c->snr) : json_null(), "sums",
-						       one->sums[k]));
+						       "largest_error", c->largest, "snr_db", jsons_real(c->snr),
+						       "sums", one->sums[k]));
 	}
 	return array;
 }
@@ -305,19 +305,14 @@ json_t *measure_array(const struct measure *measure)
 
 static int print_one(struct ctl *ctl, const struct measured *one)
 {
-	static const bool right[] = {false, true, true, true, false};
-	const char *titles[] = {"  format", "clipped", "largest error", "SNR dB", one->sums[0] ? "sums" : ""};
-	static const unsigned char spare[] = {2};
 	struct table table;
 	present_text(stdout, "%s%s%s: %zu numbers as %s", one->role, *one->role ? " " : "", one->source,
 		     one->values.n, npumem_dtype_name(one->dtype));
-	table_init(&table, sizeof(right), right);
+	table_init(&table, one->sums[0] ? "  format|>clipped|>largest error|>SNR dB|sums"
+					: "  format|>clipped|>largest error|>SNR dB|");
 	table.within = terminal_columns(STDOUT_FILENO);
-	table.spare = spare;
-	table.n_spare = sizeof(spare);
-	table.cut = sizeof(right) - 1;
-	for (unsigned i = 0; i < sizeof(right); i++)
-		table_cell(&table, "%s", titles[i]);
+	table.spare = "2";
+	table.cut = 4;
 	for (unsigned k = 0; k < one->n; k++) {
 		const struct formats_candidate *c = &one->candidates[k];
 		table_cell(&table, "%s Q.%" PRId64, c->frac_bits == one->frac_bits ? ">" : " ", c->frac_bits);

@@ -60,14 +60,8 @@ static int alloc_run(struct ctl *ctl, const struct args *args)
 		return code;
 	if (npumem_alloc_wait(ctl->npumem, &allocation, 1, (uint32_t)ceil(seconds * 1000), &tensor, &why))
 		return alloc_refused(ctl, &why);
-	if (ctl->json) {
-		json_t *object = present_place(&tensor->place);
-		if (object && present_tensor(object, tensor)) {
-			json_decref(object);
-			object = NULL;
-		}
-		return ctl_print(ctl, object);
-	}
+	if (ctl->json)
+		return ctl_print(ctl, present_whole(tensor));
 	printf("%s at address %" PRId64 " (NPU %" PRId64 ", offset %" PRId64 "), %" PRId64 " bytes per NPU\n",
 	       tensor->name, tensor->place.address, tensor->place.npu, tensor->place.offset,
 	       tensor->place.bytes_per_npu);

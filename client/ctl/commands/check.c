@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/network/files.h"
 #include "client/ctl/core/network/junit.h"
 #include "client/ctl/core/numbers.h"
@@ -172,18 +173,14 @@ static int by_snr(const void *a, const void *b)
 /* Layers against real numbers: how much is left of each, and what the kernels counted. */
 static int print_reals(struct ctl *ctl, const struct checked *checked, struct layers_case **cases, size_t n)
 {
-	static const char *const heads[] = {"", "S/N dB", "saturated", "wrapped", "layer"};
-	static const bool right[] = {false, true, true, true, false};
 	const struct network *network = &checked->network;
 	struct table table;
 	char text[NETWORK_TEXT_BYTES];
 	if (checked->layers.samples)
 		printf("%zu sample%s\n", checked->layers.n_samples, checked->layers.n_samples > 1 ? "s" : "");
-	table_init(&table, sizeof(right), right);
+	table_init(&table, "|>S/N dB|>saturated|>wrapped|layer");
 	table.within = terminal_columns(STDOUT_FILENO);
 	table.cut = 4;
-	for (unsigned i = 0; i < sizeof(right); i++)
-		table_cell(&table, "%s", heads[i]);
 	qsort(cases, n, sizeof(*cases), by_snr);
 	for (size_t i = 0; i < n; i++) {
 		const struct layers_case *one = cases[i];
@@ -249,7 +246,7 @@ static int print_text(const struct check *check)
 
 static json_t *number_or_null(bool there, double number)
 {
-	return there && isfinite(number) ? json_real(number) : json_null();
+	return there ? jsons_real(number) : json_null();
 }
 
 static json_t *case_object(const struct checked *checked, const struct layers_case *one)
@@ -258,10 +255,10 @@ static json_t *case_object(const struct checked *checked, const struct layers_ca
 	const struct network_operation *operation = &network->operations[one->operation];
 	bool differs = one->compared && one->compare.n_differ;
 	char number[24];
-	return json_pack("{s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o}",
+	return json_pack("{s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I, "
+			 "s:I, s:o, s:o}",
 			 "item", (json_int_t)one->item, "network", base_of(checked->path), "operation",
-			 network_number(operation, number), "name",
-			 operation->name ? json_string(operation->name) : json_null(), "tensor",
+			 network_number(operation, number), "name", jsons_text(operation->name), "tensor",
 			 operation->tensor == NETWORK_NONE ? json_null()
 							   : json_string(network->tensors[operation->tensor].name),
 			 "placed", one->placed, "outcome", one->passed ? "passed" : "failed", "seconds",
@@ -273,9 +270,8 @@ static json_t *case_object(const struct checked *checked, const struct layers_ca
 			 number_or_null(differs, one->compare.largest), "snr_db",
 			 number_or_null(one->compared, compare_snr(&one->compare)), "saturated",
 			 (json_int_t)one->saturated, "wrapped", (json_int_t)one->wrapped, "samples",
-			 (json_int_t)checked->layers.n_samples, "reason",
-			 one->reason ? json_string(one->reason) : json_null(), "picture",
-			 one->picture ? json_string(one->picture) : json_null());
+			 (json_int_t)checked->layers.n_samples, "reason", jsons_text(one->reason), "picture",
+			 jsons_text(one->picture));
 }
 
 static int print_json(const struct check *check, const struct sweep_part *part)
@@ -283,11 +279,7 @@ static int print_json(const struct check *check, const struct sweep_part *part)
 	json_t *list = json_array();
 	for (unsigned i = 0; i < check->n; i++)
 		for (size_t k = 0; k < check->list[i].layers.n && list; k++)
-			if (json_array_append_new(list,
-						  case_object(&check->list[i], &check->list[i].layers.cases[k]))) {
-				json_decref(list);
-				list = NULL;
-			}
+			jsons_append(&list, case_object(&check->list[i], &check->list[i].layers.cases[k]));
 	return sweeping_print(check->ctl, &check->sweep, part,
 			      json_pack("{s:I, s:I, s:I, s:o}", "passed",
 					(json_int_t)(check->n_cases - check->n_failed), "failed",
@@ -378,9 +370,7 @@ static int find_items(struct check *check, const struct args *args)
 	const struct npumem_info *info;
 	char placed[LAYERS_PLACED_BYTES], name[LAYERS_PLACED_BYTES + 256];
 	const char *snr = args_value(args, "--min-snr");
-	int code = ctl_connect(ctl);
-	if (!code && npumem_info(ctl->npumem, &info, &ctl->error))
-		code = CTL_FAILED;
+	int code = ctl_info(ctl, &info);
 	if (!code)
 		code = variants_check(ctl, &check->variants, &info->geometry);
 	if (code)

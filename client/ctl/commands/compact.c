@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "client/ctl/core/jsons.h"
+
 static const struct option compact_options[] = {
 	{"--dry-run", NULL, "only shows the moves", false},
 	{NULL, NULL, NULL, false},
@@ -16,10 +18,7 @@ static json_t *compact_object(const struct npumem_compacted *compacted)
 		json_t *one = json_pack("{s:s, s:I, s:I, s:I}", "name", move->name, "from_address",
 					(json_int_t)move->from_address, "to_address", (json_int_t)move->to_address,
 					"bytes_per_npu", (json_int_t)move->bytes_per_npu);
-		if (json_array_append_new(array, one)) {
-			json_decref(array);
-			return NULL;
-		}
+		jsons_append(&array, one);
 	}
 	return json_pack("{s:o, s:b}", "moves", array, "cut", compacted->cut);
 }

@@ -204,9 +204,7 @@ static int find_cases(struct conform *conform, const struct args *args)
 {
 	struct ctl *ctl = conform->ctl;
 	const struct npumem_info *info;
-	int code = ctl_connect(ctl);
-	if (!code && npumem_info(ctl->npumem, &info, &ctl->error))
-		code = CTL_FAILED;
+	int code = ctl_info(ctl, &info);
 	if (code)
 		return code;
 	conform->geometry = info->geometry;

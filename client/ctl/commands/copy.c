@@ -2,6 +2,7 @@
 #include "client/ctl/command.h"
 
 #include "client/ctl/bar.h"
+#include "client/ctl/core/jsons.h"
 
 static int copy_run(struct ctl *ctl, const struct args *args)
 {
@@ -21,8 +22,7 @@ static int copy_run(struct ctl *ctl, const struct args *args)
 	ctl_warn(ctl, done->warning);
 	if (!ctl->json)
 		return CTL_OK;
-	return ctl_print(
-		ctl, json_pack("{s:o}", "warning", done->warning[0] ? json_string(done->warning) : json_null()));
+	return ctl_print(ctl, json_pack("{s:o}", "warning", jsons_text(done->warning)));
 }
 
 const struct command copy_command = {.least = 2, .most = 2, .run = copy_run};

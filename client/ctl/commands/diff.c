@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/ctl/command.h"
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/arrays/array.h"
 #include "client/ctl/core/arrays/values.h"
@@ -17,12 +18,6 @@ static const struct option diff_options[] = {
 	{NULL, NULL, NULL, false},
 };
 
-/* NULL for what JSON has no number for. */
-static json_t *real_or_null(double value)
-{
-	return isfinite(value) ? json_real(value) : json_null();
-}
-
 static int diff_json(struct ctl *ctl, const struct compare *compare, const struct array *array, bool equal)
 {
 	json_t *index = json_array();
@@ -32,15 +27,15 @@ static int diff_json(struct ctl *ctl, const struct compare *compare, const struc
 	for (unsigned d = 0; d < array->n_dims; d++)
 		json_array_append_new(index, json_integer(at[d]));
 	json_t *first = compare->n_differ
-				? json_pack("{s:O, s:o, s:o}", "index", index, "is", real_or_null(compare->is),
-					    "expected", real_or_null(compare->expected))
+				? json_pack("{s:O, s:o, s:o}", "index", index, "is", jsons_real(compare->is),
+					    "expected", jsons_real(compare->expected))
 				: json_null();
 	json_decref(index);
 	return ctl_print(ctl, json_pack("{s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "equal", equal, "elements",
 					(json_int_t)compare->n, "differ", (json_int_t)compare->n_differ, "first",
-					first, "largest_error", real_or_null(compare->largest), "cosine",
-					real_or_null(compare_cosine(compare)), "snr_db",
-					real_or_null(compare_snr(compare))));
+					first, "largest_error", jsons_real(compare->largest), "cosine",
+					jsons_real(compare_cosine(compare)), "snr_db",
+					jsons_real(compare_snr(compare))));
 }
 
 static int diff_tell(struct ctl *ctl, const struct compare *compare, const struct npumem_tensor *tensor,

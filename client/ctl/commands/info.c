@@ -28,11 +28,9 @@ static int info_run(struct ctl *ctl, const struct args *args)
 {
 	const struct npumem_info *info;
 	(void)args;
-	int code = ctl_connect(ctl);
+	int code = ctl_info(ctl, &info);
 	if (code)
 		return code;
-	if (npumem_info(ctl->npumem, &info, &ctl->error))
-		return CTL_FAILED;
 	if (ctl->json)
 		return ctl_print(ctl, facts_object(info));
 	const struct npumem_geometry *g = &info->geometry;

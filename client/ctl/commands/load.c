@@ -5,6 +5,7 @@
 
 #include "client/ctl/command.h"
 #include "client/ctl/core/arrays/formats.h"
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/spec.h"
 
@@ -65,13 +66,9 @@ static int load_tell(struct ctl *ctl, const struct npumem_tensor *tensor, int64_
 		       tensor->place.address, n, present_s((uint64_t)n), saturated);
 		return CTL_OK;
 	}
-	json_t *object = present_place(&tensor->place);
-	if (object &&
-	    (present_tensor(object, tensor) || json_object_set_new(object, "elements", json_integer(n)) ||
-	     json_object_set_new(object, "saturated", json_integer(saturated)))) {
-		json_decref(object);
-		object = NULL;
-	}
+	json_t *object = present_whole(tensor);
+	jsons_put(&object, "elements", json_integer(n));
+	jsons_put(&object, "saturated", json_integer(saturated));
 	return ctl_print(ctl, object);
 }
 
@@ -101,9 +98,7 @@ static int load_values(struct ctl *ctl, const struct args *args, struct npumem_s
 	const struct npumem_info *info;
 	int code = load_shape(ctl, args, values, spec);
 	if (!code)
-		code = ctl_connect(ctl);
-	if (!code && npumem_info(ctl->npumem, &info, &ctl->error))
-		code = CTL_FAILED;
+		code = ctl_info(ctl, &info);
 	if (!code) {
 		rounding = rounding ? rounding : info->rounding;
 		code = load_format(ctl, args, values, rounding, spec);

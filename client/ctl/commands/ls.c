@@ -20,18 +20,13 @@ static void ls_flags(const struct npumem_tensor *tensor, char *flags)
 
 static int ls_text(struct ctl *ctl, const struct npumem_tensor *const *list, unsigned n, uint32_t uid)
 {
-	static const bool right[] = {false, false, false, false, false, true, true, true, false, false};
 	struct table table;
 	char text[PRESENT_TEXT_BYTES], flags[8];
 	if (!n) {
 		printf("no tensors\n");
 		return CTL_OK;
 	}
-	table_init(&table, sizeof(right), right);
-	const char *titles[] = {"NAME",	 "DTYPE",  "SHAPE",	"LAYOUT", "MODE",
-				"START", "OFFSET", "BYTES/NPU", "FLAGS",  "STATE"};
-	for (unsigned i = 0; i < sizeof(right); i++)
-		table_cell(&table, "%s", titles[i]);
+	table_init(&table, "NAME|DTYPE|SHAPE|LAYOUT|MODE|>START|>OFFSET|>BYTES/NPU|FLAGS|STATE");
 	for (unsigned i = 0; i < n; i++) {
 		const struct npumem_tensor *tensor = list[i];
 		const struct npumem_place *p = &tensor->place;
@@ -56,11 +51,9 @@ static int ls_run(struct ctl *ctl, const struct args *args)
 {
 	struct selection selection = {.n = 0};
 	const struct npumem_info *info;
-	int code = ctl_connect(ctl);
+	int code = ctl_info(ctl, &info);
 	if (code)
 		return code;
-	if (npumem_info(ctl->npumem, &info, &ctl->error))
-		return CTL_FAILED;
 	code = selection_all(ctl, info->uid, args->words, args->n_words, &selection);
 	if (!code && ctl->json)
 		code = ctl_print(ctl, json_pack("{s:o}", "tensors", present_tensors(selection.list, selection.n)));

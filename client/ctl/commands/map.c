@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/ctl/core/pictures/picture.h"
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/pictures/svg_device.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
@@ -32,11 +33,9 @@ struct subject {
 
 static int map_load(struct ctl *ctl, const struct args *args, struct subject *subject)
 {
-	int code = ctl_connect(ctl);
+	int code = ctl_info(ctl, &subject->info);
 	if (code)
 		return code;
-	if (npumem_info(ctl->npumem, &subject->info, &ctl->error))
-		return CTL_FAILED;
 	if (!args->n_words) {
 		const struct npumem_stat *stat;
 		const struct npumem_tensors *tensors;
@@ -59,9 +58,9 @@ static int map_load(struct ctl *ctl, const struct args *args, struct subject *su
 static int map_svg(struct ctl *ctl, const struct subject *subject, const char *path)
 {
 	const struct npumem_geometry *geometry = &subject->info->geometry;
-	FILE *file = fopen(path, "w");
+	FILE *file = ctl_create(ctl, path);
 	if (!file)
-		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+		return CTL_FAILED;
 	const struct svg_device how = {
 		.to_scale = subject->to_scale, .hidden = subject->hidden, .uid = subject->info->uid};
 	int status;
@@ -71,26 +70,16 @@ static int map_svg(struct ctl *ctl, const struct subject *subject, const char *p
 		status = svg_tensor_features(file, geometry, subject->one, how.uid, &ctl->error);
 	else
 		status = svg_tensor_draw(file, geometry, subject->one, how.uid, NULL, &ctl->error);
-	bool bad = ferror(file);
-	if ((fclose(file) || bad) && !status)
-		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	if (status)
-		return CTL_FAILED;
-	return ctl->json ? ctl_print(ctl, json_pack("{s:s}", "svg", path)) : CTL_OK;
+	int code = ctl_close(ctl, path, file, status);
+	return !code && ctl->json ? ctl_print(ctl, json_pack("{s:s}", "svg", path)) : code;
 }
 
 static int map_json(struct ctl *ctl, const struct subject *subject)
 {
 	const struct npumem_geometry *g = &subject->info->geometry;
 	json_t *array = json_array();
-	for (unsigned i = 0; i < subject->n && array; i++) {
-		json_t *one = present_place(&subject->tensors[i]->place);
-		if (!one || present_tensor(one, subject->tensors[i]) || json_array_append(array, one)) {
-			json_decref(array);
-			array = NULL;
-		}
-		json_decref(one);
-	}
+	for (unsigned i = 0; i < subject->n; i++)
+		jsons_append(&array, present_whole(subject->tensors[i]));
 	return ctl_print(ctl, json_pack("{s:I, s:I, s:o}", "npus", (json_int_t)g->n_npus, "npu_bytes",
 					(json_int_t)g->npu_bytes, "tensors", array));
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/network/junit_parts.h"
 #include "client/ctl/core/sweep/merge.h"
 
@@ -136,14 +137,11 @@ static void print_text(const struct merging *merging, const json_t *sum)
 static json_t *replaced_json(const struct parts *parts)
 {
 	json_t *list = json_array();
-	for (size_t i = 0; i < parts->n && list; i++)
-		if (parts->list[i].by != PARTS_NONE &&
-		    json_array_append_new(list, json_pack("{s:s, s:s, s:I}", "file", parts->list[i].path, "by",
-							  parts->list[parts->list[i].by].path, "shard",
-							  (json_int_t)parts->list[i].of.shard))) {
-			json_decref(list);
-			list = NULL;
-		}
+	for (size_t i = 0; i < parts->n; i++)
+		if (parts->list[i].by != PARTS_NONE)
+			jsons_append(&list, json_pack("{s:s, s:s, s:I}", "file", parts->list[i].path, "by",
+						      parts->list[parts->list[i].by].path, "shard",
+						      (json_int_t)parts->list[i].of.shard));
 	return list;
 }
 
@@ -151,11 +149,8 @@ static int print_json(const struct merging *merging, json_t *sum)
 {
 	const struct parts *parts = merging->reports.n ? &merging->reports : &merging->suites;
 	json_t *object = sum ? json_incref(sum) : json_pack("{s:o}", "missing", parts_missing(parts));
-	if (json_object_set_new(object, "replaced", replaced_json(parts)) ||
-	    json_object_set(object, "left_out", merging->left_out)) {
-		json_decref(object);
-		object = NULL;
-	}
+	jsons_put(&object, "replaced", replaced_json(parts));
+	jsons_put(&object, "left_out", json_incref(merging->left_out));
 	return ctl_print(merging->ctl, object);
 }
 

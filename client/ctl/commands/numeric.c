@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/question.h"
 #include "client/ctl/measure.h"
@@ -16,16 +17,6 @@ static const struct option numeric_options[] = {
 	{"--rounding", "R", "advise, formats: how files become fixed point: convergent, up, nearest", false},
 	{NULL, NULL, NULL, false},
 };
-
-static json_t *bits_or_null(int64_t frac_bits)
-{
-	return frac_bits == NPUMEM_ANY ? json_null() : json_integer(frac_bits);
-}
-
-static json_t *role_or_null(const char *role)
-{
-	return *role ? json_string(role) : json_null();
-}
 
 /* ---- formats ---- */
 
@@ -126,29 +117,26 @@ static json_t *sum_object(const struct npumem_sum *sum)
 {
 	return json_pack(
 		"{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:{s:I, s:I}, s:{s:o, s:o, s:o}, s:s}", "data",
-		role_or_null(sum->data), "weights", role_or_null(sum->weights), "bias", role_or_null(sum->bias),
-		"n", (json_int_t)sum->terms.n, "additions", (json_int_t)sum->additions, "extra_bits",
+		jsons_text(sum->data), "weights", jsons_text(sum->weights), "bias", jsons_text(sum->bias), "n",
+		(json_int_t)sum->terms.n, "additions", (json_int_t)sum->additions, "extra_bits",
 		(json_int_t)sum->extra_bits, "available_bits", (json_int_t)sum->available_bits, "over_bits",
 		(json_int_t)sum->over_bits, "bound", bound_object(&sum->bound), "possible", sum->possible,
 		"give_up", "data", (json_int_t)sum->give_up_data, "weights", (json_int_t)sum->give_up_weights,
-		"frac_bits", "data", bits_or_null(sum->data_frac_bits), "weights",
-		bits_or_null(sum->weights_frac_bits), "bias", bits_or_null(sum->bias_frac_bits), "advice",
+		"frac_bits", "data", jsons_integer(sum->data_frac_bits), "weights",
+		jsons_integer(sum->weights_frac_bits), "bias", jsons_integer(sum->bias_frac_bits), "advice",
 		sum->advice);
 }
 
 static json_t *advice_object(const char *kernel, const struct npumem_advice *advice, const struct measure *measure)
 {
 	json_t *sums = json_array();
-	for (unsigned i = 0; i < advice->n_sums && sums; i++) {
-		if (json_array_append_new(sums, sum_object(&advice->sums[i]))) {
-			json_decref(sums);
-			sums = NULL;
-		}
+	for (unsigned i = 0; i < advice->n_sums; i++) {
+		jsons_append(&sums, sum_object(&advice->sums[i]));
 	}
 	json_t *out =
 		advice->has_out
 			? json_pack("{s:I, s:b, s:o}", "frac_bits", (json_int_t)advice->out_frac_bits, "saturates",
-				    advice->saturates, "safe_frac_bits", bits_or_null(advice->safe_out_frac_bits))
+				    advice->saturates, "safe_frac_bits", jsons_integer(advice->safe_out_frac_bits))
 			: json_null();
 	return json_pack("{s:s, s:b, s:o, s:o, s:o*}", "kernel", kernel, "can_overflow", advice->can_overflow,
 			 "sums", sums, "out", out, "data", measure->n ? measure_array(measure) : NULL);

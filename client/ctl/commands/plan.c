@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/numbers.h"
 #include "client/ctl/core/pictures/svg_address.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
@@ -61,39 +62,26 @@ static int geometry_parse(struct ctl *ctl, const struct args *args, struct npume
 static json_t *plan_object(const struct npumem_plan *plan)
 {
 	json_t *object = present_place(&plan->place), *widths = json_array();
-	for (unsigned i = 0; i < plan->n_widths && widths; i++) {
+	for (unsigned i = 0; i < plan->n_widths; i++) {
 		const struct npumem_width *w = &plan->widths[i];
 		json_t *one =
 			json_pack("{s:I, s:I, s:I, s:I}", "w", (json_int_t)w->w, "channels",
 				  (json_int_t)w->channels, "channels_per_npu", (json_int_t)w->channels_per_npu,
 				  "bytes_per_npu", (json_int_t)w->bytes_per_npu);
-		if (json_array_append_new(widths, one)) {
-			json_decref(widths);
-			widths = NULL;
-		}
+		jsons_append(&widths, one);
 	}
 	json_t *more = json_pack("{s:I, s:{s:I, s:I}, s:I, s:I, s:o}", "waste", (json_int_t)plan->waste, "banks",
 				 "first", (json_int_t)plan->first_bank, "last", (json_int_t)plan->last_bank,
 				 "best_start_npu", (json_int_t)plan->best_start_npu, "best_start_saves",
 				 (json_int_t)plan->best_start_saves, "widths", widths);
-	if (object && (!more || json_object_update(object, more))) {
-		json_decref(object);
-		object = NULL;
-	}
-	json_decref(more);
+	jsons_merge(&object, more);
 	return object;
 }
 
 static int plan_widths(struct ctl *ctl, const struct npumem_plan *plan)
 {
-	static const bool right[] = {true, true, true, true, false};
 	struct table table;
-	table_init(&table, sizeof(right), right);
-	table_cell(&table, "  W");
-	table_cell(&table, "channels");
-	table_cell(&table, "block rows");
-	table_cell(&table, "bytes/NPU");
-	table_cell(&table, "%s", "");
+	table_init(&table, ">  W|>channels|>block rows|>bytes/NPU|");
 	for (unsigned i = 0; i < plan->n_widths; i++) {
 		const struct npumem_width *w = &plan->widths[i];
 		table_cell(&table, "  %" PRId64, w->w);
@@ -129,14 +117,11 @@ static int plan_text(struct ctl *ctl, const struct npumem_plan *plan, const stru
 static int address_svg(struct ctl *ctl, const int64_t *addresses, unsigned n, const struct npumem_geometry *g,
 		       const char *path)
 {
-	FILE *file = fopen(path, "w");
+	FILE *file = ctl_create(ctl, path);
 	if (!file)
-		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+		return CTL_FAILED;
 	int status = svg_address_draw(file, g, addresses, n, &ctl->error);
-	bool bad = ferror(file);
-	if ((fclose(file) || bad) && !status)
-		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	return status ? CTL_FAILED : CTL_OK;
+	return ctl_close(ctl, path, file, status);
 }
 
 static json_t *address_object(int64_t address, const struct npumem_geometry *g)
@@ -154,11 +139,8 @@ static int address_json(struct ctl *ctl, const int64_t *addresses, unsigned n, c
 		json_decref(list);
 		return ctl_print(ctl, address_object(addresses[0], g));
 	}
-	for (unsigned i = 0; i < n && list; i++)
-		if (json_array_append_new(list, address_object(addresses[i], g))) {
-			json_decref(list);
-			list = NULL;
-		}
+	for (unsigned i = 0; i < n; i++)
+		jsons_append(&list, address_object(addresses[i], g));
 	return ctl_print(ctl, json_pack("{s:o}", "addresses", list));
 }
 
@@ -211,18 +193,12 @@ static void plan_row(struct table *table, const struct npumem_plan *plan)
 /* --layout all: every layout and mode that the tensor can have, side by side. */
 static int plan_all(struct ctl *ctl, const struct npumem_geometry *geometry, bool local, struct npumem_spec *spec)
 {
-	static const bool right[] = {false, false, true, true, true, true};
-	static const char *const titles[] = {"LAYOUT", "MODE", "BYTES/NPU", "BYTES", "WASTE", "BEST START"};
-	static const unsigned char spare[] = {5, 4};
 	json_t *plans = json_array();
 	struct npumem_error why, first = {.status = 0};
 	struct table table;
-	table_init(&table, sizeof(right), right);
+	table_init(&table, "LAYOUT|MODE|>BYTES/NPU|>BYTES|>WASTE|>BEST START");
 	table.within = terminal_columns(STDOUT_FILENO);
-	table.spare = spare;
-	table.n_spare = sizeof(spare);
-	for (unsigned i = 0; i < sizeof(right); i++)
-		table_cell(&table, "%s", titles[i]);
+	table.spare = "54";
 	for (spec->layout = 1; npumem_layout_name(spec->layout); spec->layout++) {
 		for (spec->mode = 1; npumem_mode_name(spec->mode); spec->mode++) {
 			struct npumem_plan plan;
@@ -299,7 +275,7 @@ static int plan_batch(struct ctl *ctl, const struct network *network, const stru
 		return CTL_FAILED;
 	if (!batches.most)
 		return ctl_fail(ctl, "no batch of \"%.63s\" fits: plan without --max-batch has the reason", input);
-	json_t *next = batches.next == NPUMEM_ANY ? json_null() : json_integer(batches.next);
+	json_t *next = jsons_integer(batches.next);
 	if (ctl->json)
 		return ctl_print(ctl, json_pack("{s:s, s:I, s:I, s:o, s:I, s:I}", "input", input, "max_batch",
 						(json_int_t)batches.most, "peak", (json_int_t)batches.peak,
@@ -335,14 +311,16 @@ static int plan_optimize(struct ctl *ctl, struct network *network, const struct 
 	if (optimize_network(network, geometry, &o, &ctl->error))
 		return CTL_FAILED;
 	const json_t *document = network->document.whole ? network->document.whole : network->document.root;
-	FILE *file = fopen(path, "w");
+	FILE *file = ctl_create(ctl, path);
 	if (!file)
-		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	bool bad = json_dumpf(document, file, JSON_INDENT(1)) || putc('\n', file) == EOF;
-	if (fclose(file) || bad)
-		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	if (ctl->json)
-		return CTL_OK;
+		return CTL_FAILED;
+	bool bad = json_dumpf(document, file, JSON_INDENT(1));
+	putc('\n', file);
+	int code = ctl_close(ctl, path, file, 0);
+	if (!code && bad)
+		return ctl_fail(ctl, "%.200s: no memory for the network", path);
+	if (code || ctl->json)
+		return code;
 	printf("%s: peak %" PRId64 " to %" PRId64 " bytes per NPU", path, o.peak_before, o.peak);
 	if (o.reach_before != INT64_MAX)
 		printf(", placed up to %" PRId64 " to %" PRId64, o.reach_before, o.reach);
@@ -404,15 +382,12 @@ static int plan_svg(struct ctl *ctl, const struct npumem_plan *plan, const struc
 		    const char *path, bool by_feature)
 {
 	const struct npumem_tensor tensor = {.place = plan->place};
-	FILE *file = fopen(path, "w");
+	FILE *file = ctl_create(ctl, path);
 	if (!file)
-		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+		return CTL_FAILED;
 	int status = by_feature ? svg_tensor_features(file, geometry, &tensor, tensor.uid, &ctl->error)
 				: svg_tensor_draw(file, geometry, &tensor, tensor.uid, NULL, &ctl->error);
-	bool bad = ferror(file);
-	if ((fclose(file) || bad) && !status)
-		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	return status ? CTL_FAILED : CTL_OK;
+	return ctl_close(ctl, path, file, status);
 }
 
 static int plan_run(struct ctl *ctl, const struct args *args)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/arrays/array.h"
 #include "client/ctl/core/arrays/values.h"
@@ -32,7 +33,7 @@ static int read_print(struct ctl *ctl, const struct npumem_tensor *tensor, const
 	int code = CTL_OK;
 	if (ctl->json)
 		code = ctl_print(ctl, json_pack("{s:o, s:o}", "values", values_json(&values), "warning",
-						done->warning[0] ? json_string(done->warning) : json_null()));
+						jsons_text(done->warning)));
 	else
 		values_print(stdout, &values);
 	values_deinit(&values);
@@ -51,7 +52,7 @@ static int read_into(struct ctl *ctl, const struct npumem_tensor *tensor, const 
 		return CTL_OK;
 	if (ctl->json)
 		return ctl_print(ctl, json_pack("{s:I, s:o}", "elements", (json_int_t)array->n, "warning",
-						done->warning[0] ? json_string(done->warning) : json_null()));
+						jsons_text(done->warning)));
 	printf("%zu element%s read\n", array->n, present_s(array->n));
 	return CTL_OK;
 }

@@ -3,29 +3,24 @@
 
 #include <inttypes.h>
 
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/present.h"
 
 static json_t *show_object(const struct npumem_tensor *tensor)
 {
-	json_t *object = present_place(&tensor->place);
+	json_t *object = present_whole(tensor);
 	const char *reuse = npumem_reuse_name(tensor->reuse);
-	json_t *more =
-		json_pack("{s:I, s:b, s:b, s:o, s:I, s:I, s:o}", "handle", (json_int_t)tensor->handle, "lends",
-			  tensor->lends, "borrows", tensor->borrows, "reuse",
-			  reuse ? json_string(reuse) : json_null(), "unwritten_bytes",
-			  (json_int_t)tensor->unwritten_bytes, "damaged_bytes", (json_int_t)tensor->damaged_bytes,
-			  "view_of", tensor->base_name[0] ? json_string(tensor->base_name) : json_null());
+	json_t *more = json_pack("{s:I, s:b, s:b, s:o, s:I, s:I, s:o}", "handle", (json_int_t)tensor->handle,
+				 "lends", tensor->lends, "borrows", tensor->borrows, "reuse", jsons_text(reuse),
+				 "unwritten_bytes", (json_int_t)tensor->unwritten_bytes, "damaged_bytes",
+				 (json_int_t)tensor->damaged_bytes, "view_of", jsons_text(tensor->base_name));
 	json_t *grants = json_array();
-	for (unsigned i = 0; grants && i < tensor->n_grants; i++)
-		json_array_append_new(
-			grants, json_pack("{s:I, s:s}", "uid", (json_int_t)tensor->grants[i].uid, "access",
-					  tensor->grants[i].access == NPUMEM_ACCESS_WRITE ? "write" : "read"));
-	if (!object || !more || json_object_set_new(more, "grants", grants) || present_tensor(object, tensor) ||
-	    json_object_update(object, more)) {
-		json_decref(object);
-		object = NULL;
-	}
-	json_decref(more);
+	for (unsigned i = 0; i < tensor->n_grants; i++)
+		jsons_append(&grants,
+			     json_pack("{s:I, s:s}", "uid", (json_int_t)tensor->grants[i].uid, "access",
+				       tensor->grants[i].access == NPUMEM_ACCESS_WRITE ? "write" : "read"));
+	jsons_put(&more, "grants", grants);
+	jsons_merge(&object, more);
 	return object;
 }
 

@@ -64,14 +64,8 @@ static void stat_time(struct table *table, double us)
 
 static bool stat_calls(const struct npumem_details *details)
 {
-	static const bool right[] = {false, true, true, true, true};
 	struct table table;
-	table_init(&table, sizeof(right), right);
-	table_cell(&table, "CALL");
-	table_cell(&table, "ANSWERS");
-	table_cell(&table, "REFUSED");
-	table_cell(&table, "MEDIAN");
-	table_cell(&table, "99 %%");
+	table_init(&table, "CALL|>ANSWERS|>REFUSED|>MEDIAN|>99 %");
 	for (unsigned i = 0; i < details->n_calls; i++) {
 		table_cell(&table, "%s", details->calls[i]->call);
 		table_cell(&table, "%" PRIu64, metrics_answers(details->calls[i]));
@@ -85,13 +79,8 @@ static bool stat_calls(const struct npumem_details *details)
 
 static bool stat_uids(const struct npumem_details *details)
 {
-	static const bool right[] = {true, true, true, true, true, true, true, true, true};
-	static const char *const titles[] = {"UID",	  "SESSIONS", "REQUESTS", "REFUSED", "BYTES IN",
-					     "BYTES OUT", "HELD",     "TENSORS",  "PACKS"};
 	struct table table;
-	table_init(&table, sizeof(right), right);
-	for (unsigned i = 0; i < sizeof(right); i++)
-		table_cell(&table, "%s", titles[i]);
+	table_init(&table, ">UID|>SESSIONS|>REQUESTS|>REFUSED|>BYTES IN|>BYTES OUT|>HELD|>TENSORS|>PACKS");
 	for (unsigned i = 0; i < details->n_uids; i++) {
 		const struct npumem_usage *u = details->uids[i];
 		table_cell(&table, "%" PRIu32, u->uid);

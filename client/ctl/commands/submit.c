@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/network/files.h"
 #include "client/ctl/core/table.h"
@@ -71,18 +72,13 @@ static void print_row(struct table *table, const char *number, const char *text,
 
 static int print_text(const struct execute *execute)
 {
-	static const bool right[] = {true, false, true, true};
 	const struct network *network = execute->network;
 	struct table table;
 	int64_t saturated = 0;
 	uint64_t ns = 0;
-	table_init(&table, sizeof(right), right);
+	table_init(&table, ">|operation|>host ms|>saturated");
 	table.within = terminal_columns(STDOUT_FILENO);
 	table.cut = 1;
-	table_cell(&table, "%s", "");
-	table_cell(&table, "operation");
-	table_cell(&table, "host ms");
-	table_cell(&table, "saturated");
 	for (size_t i = 0; i < network->n_operations; i++) {
 		const struct execute_result *result = &execute->results[i];
 		char text[NETWORK_TEXT_BYTES], number[24];
@@ -111,22 +107,18 @@ static json_t *operation_object(const struct execute *execute, size_t i)
 	network_number(operation, number);
 	network_what(execute->network, operation, text);
 	return json_pack("{s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "operation", number, "what", text,
-			 "name", operation->name ? json_string(operation->name) : json_null(), "ns",
-			 (json_int_t)result->ns, "saturated", (json_int_t)result->saturated, "wrapped",
-			 (json_int_t)result->wrapped, "divided_by_zero", (json_int_t)result->divided_by_zero,
-			 "macs", (json_int_t)result->macs, "destroyed_bytes", (json_int_t)result->destroyed,
-			 "quantized", (json_int_t)result->quantized);
+			 "name", jsons_text(operation->name), "ns", (json_int_t)result->ns, "saturated",
+			 (json_int_t)result->saturated, "wrapped", (json_int_t)result->wrapped, "divided_by_zero",
+			 (json_int_t)result->divided_by_zero, "macs", (json_int_t)result->macs, "destroyed_bytes",
+			 (json_int_t)result->destroyed, "quantized", (json_int_t)result->quantized);
 }
 
 static json_t *object(const struct execute *execute)
 {
 	json_t *list = json_array();
-	for (size_t i = 0; i < execute->network->n_operations && list; i++)
-		if (is_told(&execute->network->operations[i]) &&
-		    json_array_append_new(list, operation_object(execute, i))) {
-			json_decref(list);
-			list = NULL;
-		}
+	for (size_t i = 0; i < execute->network->n_operations; i++)
+		if (is_told(&execute->network->operations[i]))
+			jsons_append(&list, operation_object(execute, i));
 	return json_pack("{s:o}", "operations", list);
 }
 

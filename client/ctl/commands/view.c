@@ -76,14 +76,8 @@ static int view_run(struct ctl *ctl, const struct args *args)
 	int code = view_make(ctl, &slice, shape_text ? &shape : NULL, frac_text ? &frac_bits : NULL, &view);
 	if (code)
 		return code;
-	if (ctl->json) {
-		json_t *object = present_place(&view->place);
-		if (object && present_tensor(object, view)) {
-			json_decref(object);
-			object = NULL;
-		}
-		return ctl_print(ctl, object);
-	}
+	if (ctl->json)
+		return ctl_print(ctl, present_whole(view));
 	printf("%s is a view of %s with shape %s\n", view->name, slice.base, present_shape(&view->place, text));
 	return CTL_OK;
 }

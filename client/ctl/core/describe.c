@@ -5,6 +5,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "client/ctl/core/jsons.h"
+
 static const struct describe_provenance provenances[] = {
 #define PROVENANCE(name, rounding, source) {#name, rounding, source},
 #include "client/ctl/core/provenance.def"
@@ -162,11 +164,10 @@ static json_t *params_array(const struct npumem_kernel_row *row)
 	const char *list = row->parameters;
 	struct npumem_param_row param;
 	while (param_next(row, &list, &param))
-		json_array_append_new(array,
-				      json_pack("{s:s, s:i, s:i, s:o, s:o}", "name", param.name, "least",
-						(int)param.least, "most", (int)param.most, "choices",
-						words_array(param.choices), "default",
-						*param.fallback ? json_string(param.fallback) : json_null()));
+		json_array_append_new(array, json_pack("{s:s, s:i, s:i, s:o, s:o}", "name", param.name, "least",
+						       (int)param.least, "most", (int)param.most, "choices",
+						       words_array(param.choices), "default",
+						       jsons_text(param.fallback)));
 	return array;
 }
 

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "client/ctl/core/jsons.h"
+
 double metrics_fragmentation(const struct npumem_details *details)
 {
 	int64_t free = details->n_npus ? details->stat->free / details->n_npus : 0;
@@ -107,38 +109,14 @@ static uint64_t number_at(const void *from, size_t at)
 
 /* ---- JSON ---- */
 
-/* An object or an array under way; once there was no memory for a part of it, it becomes NULL. */
-struct making {
-	json_t *json;
-	bool failed;
-};
-
-static void put(struct making *to, const char *name, json_t *value)
+static void put_number(json_t **to, const char *name, uint64_t number)
 {
-	to->failed |= json_object_set_new(to->json, name, value) != 0;
-}
-
-static void append(struct making *to, json_t *value)
-{
-	to->failed |= json_array_append_new(to->json, value) != 0;
-}
-
-static void put_number(struct making *to, const char *name, uint64_t number)
-{
-	put(to, name, json_integer((json_int_t)number));
-}
-
-static json_t *made(struct making *making)
-{
-	if (!making->failed)
-		return making->json;
-	json_decref(making->json);
-	return NULL;
+	jsons_put(to, name, json_integer((json_int_t)number));
 }
 
 static json_t *usage_json(const struct npumem_usage *usage, bool session)
 {
-	struct making object = {.json = json_object()};
+	json_t *object = json_object();
 	if (session || usage->sessions)
 		put_number(&object, session ? "session" : "sessions", session ? usage->session : usage->sessions);
 	put_number(&object, "uid", usage->uid);
@@ -146,93 +124,93 @@ static json_t *usage_json(const struct npumem_usage *usage, bool session)
 		put_number(&object, "pid", usage->pid);
 	for (const struct usage_row *row = usage_rows; row->name; row++)
 		put_number(&object, row->name, number_at(usage, row->at));
-	return made(&object);
+	return object;
 }
 
 static json_t *usages_json(const struct npumem_usage *const *usages, unsigned n, bool session)
 {
-	struct making array = {.json = json_array()};
+	json_t *array = json_array();
 	for (unsigned i = 0; i < n; i++)
-		append(&array, usage_json(usages[i], session));
-	return made(&array);
+		jsons_append(&array, usage_json(usages[i], session));
+	return array;
 }
 
 static json_t *buckets_json(const uint64_t *from)
 {
-	struct making buckets = {.json = json_array()};
+	json_t *buckets = json_array();
 	for (unsigned i = 0; i < NPUMEM_BUCKETS; i++)
-		append(&buckets, json_integer((json_int_t)from[i]));
-	return made(&buckets);
+		jsons_append(&buckets, json_integer((json_int_t)from[i]));
+	return buckets;
 }
 
 static json_t *statuses_json(const uint64_t *from)
 {
-	struct making statuses = {.json = json_object()};
+	json_t *statuses = json_object();
 	for (int i = 0; i < NPUMEM_STATUSES; i++)
 		if (from[i] && npumem_status_name(i))
 			put_number(&statuses, npumem_status_name(i), from[i]);
-	return made(&statuses);
+	return statuses;
 }
 
 static json_t *call_json(const struct npumem_call_stat *call)
 {
-	struct making object = {.json = json_object()};
-	put(&object, "call", json_string(call->call));
+	json_t *object = json_object();
+	jsons_put(&object, "call", json_string(call->call));
 	put_number(&object, "count", metrics_answers(call));
 	put_number(&object, "errors", metrics_refusals(call));
-	put(&object, "statuses", statuses_json(call->statuses));
-	put(&object, "latency_buckets", buckets_json(call->buckets));
-	put(&object, "seconds", json_real((double)call->total_ns / 1e9));
-	return made(&object);
+	jsons_put(&object, "statuses", statuses_json(call->statuses));
+	jsons_put(&object, "latency_buckets", buckets_json(call->buckets));
+	jsons_put(&object, "seconds", json_real((double)call->total_ns / 1e9));
+	return object;
 }
 
 static json_t *calls_json(const struct npumem_details *details)
 {
-	struct making array = {.json = json_array()};
+	json_t *array = json_array();
 	for (unsigned i = 0; i < details->n_calls; i++)
-		append(&array, call_json(details->calls[i]));
-	return made(&array);
+		jsons_append(&array, call_json(details->calls[i]));
+	return array;
 }
 
 static json_t *loop_json(const struct npumem_loop_stat *loop)
 {
-	struct making object = {.json = json_object()};
+	json_t *object = json_object();
 	put_number(&object, "turns", loop->turns);
-	put(&object, "seconds", json_real((double)loop->total_ns / 1e9));
-	put(&object, "longest_seconds", json_real((double)loop->longest_ns / 1e9));
-	put(&object, "longest_cpu_seconds", json_real((double)loop->longest_cpu_ns / 1e9));
-	put(&object, "longest_wait_seconds", json_real((double)loop->longest_wait_ns / 1e9));
-	put(&object, "turn_buckets", buckets_json(loop->buckets));
-	return made(&object);
+	jsons_put(&object, "seconds", json_real((double)loop->total_ns / 1e9));
+	jsons_put(&object, "longest_seconds", json_real((double)loop->longest_ns / 1e9));
+	jsons_put(&object, "longest_cpu_seconds", json_real((double)loop->longest_cpu_ns / 1e9));
+	jsons_put(&object, "longest_wait_seconds", json_real((double)loop->longest_wait_ns / 1e9));
+	jsons_put(&object, "turn_buckets", buckets_json(loop->buckets));
+	return object;
 }
 
 static json_t *device_json(const struct npumem_details *details)
 {
 	const struct npumem_stat *stat = details->stat;
-	struct making object = {.json = json_object()};
+	json_t *object = json_object();
 	put_number(&object, "total", (uint64_t)stat->total);
 	for (const struct device_row *row = bytes_rows; row->name; row++)
 		put_number(&object, row->name, number_at(stat, row->at));
 	put_number(&object, "lent", (uint64_t)stat->lent);
 	put_number(&object, "largest_free", (uint64_t)stat->largest_free);
-	put(&object, "fragmentation", json_real(metrics_fragmentation(details)));
-	return made(&object);
+	jsons_put(&object, "fragmentation", json_real(metrics_fragmentation(details)));
+	return object;
 }
 
 static json_t *activity_json(const struct npumem_activity *activity)
 {
-	struct making object = {.json = json_object()};
+	json_t *object = json_object();
 	for (const struct counter_row *row = activity_rows; row->name; row++)
 		put_number(&object, row->name, number_at(activity, row->at));
-	return made(&object);
+	return object;
 }
 
 static json_t *npus_json(const struct npumem_details *details)
 {
-	struct making array = {.json = json_array()};
+	json_t *array = json_array();
 	for (unsigned i = 0; i < details->n_npus; i++)
-		append(&array, json_integer(details->npu_data[i]));
-	return made(&array);
+		jsons_append(&array, json_integer(details->npu_data[i]));
+	return array;
 }
 
 static json_t *running_json(const struct npumem_details *details)
@@ -246,10 +224,7 @@ static json_t *running_json(const struct npumem_details *details)
 			"call", r->call, "what", r->what, "seconds",
 			details->now_ns > r->since_ns ? (double)(details->now_ns - r->since_ns) / 1e9 : 0.0,
 			"done", (json_int_t)r->done, "total", (json_int_t)r->total, "waits", r->waits);
-		if (!row || json_array_append_new(array, row)) {
-			json_decref(array);
-			return NULL;
-		}
+		jsons_append(&array, row);
 	}
 	return array;
 }
@@ -257,22 +232,22 @@ static json_t *running_json(const struct npumem_details *details)
 json_t *metrics_json(const struct npumem_details *details)
 {
 	const struct npumem_stat *stat = details->stat;
-	struct making object = {.json = json_object()};
-	put(&object, "device", device_json(details));
+	json_t *object = json_object();
+	jsons_put(&object, "device", device_json(details));
 	put_number(&object, "tensors", (uint64_t)stat->tensors);
 	put_number(&object, "views", (uint64_t)stat->views);
 	put_number(&object, "packs", (uint64_t)stat->packs);
 	put_number(&object, "sessions", (uint64_t)stat->sessions);
-	put(&object, "activity", activity_json(details->activity));
+	jsons_put(&object, "activity", activity_json(details->activity));
 	if (details->loop->turns)
-		put(&object, "loop", loop_json(details->loop));
-	put(&object, "all", usage_json(details->all, false));
-	put(&object, "npu_data", npus_json(details));
-	put(&object, "uids", usages_json(details->uids, details->n_uids, false));
-	put(&object, "clients", usages_json(details->clients, details->n_clients, true));
-	put(&object, "calls", calls_json(details));
-	put(&object, "running", running_json(details));
-	return made(&object);
+		jsons_put(&object, "loop", loop_json(details->loop));
+	jsons_put(&object, "all", usage_json(details->all, false));
+	jsons_put(&object, "npu_data", npus_json(details));
+	jsons_put(&object, "uids", usages_json(details->uids, details->n_uids, false));
+	jsons_put(&object, "clients", usages_json(details->clients, details->n_clients, true));
+	jsons_put(&object, "calls", calls_json(details));
+	jsons_put(&object, "running", running_json(details));
+	return object;
 }
 
 /* ---- Prometheus ---- */

@@ -5,14 +5,10 @@
 #include <stdarg.h>
 
 #include "client/ctl/core/describe.h"
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/terminal.h"
 
 enum { PRESENT_LINE_BYTES = 1024 };
-
-static json_t *integer_or_null(int64_t value)
-{
-	return value == NPUMEM_ANY ? json_null() : json_integer(value);
-}
 
 static json_t *dims_object(const struct npumem_dims *dims)
 {
@@ -24,8 +20,8 @@ json_t *present_place(const struct npumem_place *p)
 {
 	bool matrix = p->layout == NPUMEM_MATRIX;
 	return json_pack("{s:o, s:o, s:o, s:I, s:o, s:I, s:o, s:I, s:I, s:{s:I, s:I, s:I, s:I}}", "address",
-			 integer_or_null(p->address), "npu", integer_or_null(p->npu), "offset",
-			 integer_or_null(p->offset), "start_npu", (json_int_t)p->start_npu, "w",
+			 jsons_integer(p->address), "npu", jsons_integer(p->npu), "offset",
+			 jsons_integer(p->offset), "start_npu", (json_int_t)p->start_npu, "w",
 			 matrix ? json_integer(p->w) : json_null(), "channels_per_npu",
 			 (json_int_t)p->channels_per_npu, "stride", dims_object(&p->stride), "bytes_per_npu",
 			 (json_int_t)p->bytes_per_npu, "align_bytes", (json_int_t)p->align_bytes, "blocks", "data",
@@ -39,49 +35,42 @@ int64_t present_bytes(const struct npumem_place *place)
 	return blocks->data + blocks->dummy + blocks->padding + blocks->empty;
 }
 
-static json_t *text_or_null(const char *text)
-{
-	return text && *text ? json_string(text) : json_null();
-}
-
-int present_tensor(json_t *object, const struct npumem_tensor *tensor)
+void present_tensor(json_t **object, const struct npumem_tensor *tensor)
 {
 	const struct npumem_place *p = &tensor->place;
 	json_t *shape = json_pack("[I, I, I, I]", (json_int_t)p->shape.n, (json_int_t)p->shape.c,
 				  (json_int_t)p->shape.h, (json_int_t)p->shape.w);
-	json_t *more = json_pack(
-		"{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:b, s:b, s:o}", "name",
-		text_or_null(tensor->name), "uid", (json_int_t)tensor->uid, "shape", shape, "dtype",
-		text_or_null(npumem_dtype_name(p->dtype)), "frac_bits", integer_or_null(p->frac_bits), "layout",
-		text_or_null(npumem_layout_name(p->layout)), "mode", text_or_null(npumem_mode_name(p->mode)),
-		"address", integer_or_null(p->address), "bytes", (json_int_t)present_bytes(p), "bytes_per_npu",
-		(json_int_t)p->bytes_per_npu, "sealed", tensor->sealed, "dma_only", tensor->dma_only, "pinned",
-		tensor->pinned, "state", text_or_null(tensor->state));
-	if (more && p->layout == NPUMEM_MATRIX &&
-	    (json_object_set_new(more, "rows", json_integer(p->rows)) ||
-	     json_object_set_new(more, "cols", json_integer(p->cols)))) {
-		json_decref(more);
-		more = NULL;
+	json_t *more = json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:b, s:b, s:o}", "name",
+				 jsons_text(tensor->name), "uid", (json_int_t)tensor->uid, "shape", shape, "dtype",
+				 jsons_text(npumem_dtype_name(p->dtype)), "frac_bits", jsons_integer(p->frac_bits),
+				 "layout", jsons_text(npumem_layout_name(p->layout)), "mode",
+				 jsons_text(npumem_mode_name(p->mode)), "address", jsons_integer(p->address),
+				 "bytes", (json_int_t)present_bytes(p), "bytes_per_npu",
+				 (json_int_t)p->bytes_per_npu, "sealed", tensor->sealed, "dma_only",
+				 tensor->dma_only, "pinned", tensor->pinned, "state", jsons_text(tensor->state));
+	if (p->layout == NPUMEM_MATRIX) {
+		jsons_put(&more, "rows", json_integer(p->rows));
+		jsons_put(&more, "cols", json_integer(p->cols));
 	}
-	if (more && tensor->label[0] && json_object_set_new(more, "label", json_string(tensor->label))) {
-		json_decref(more);
-		more = NULL;
-	}
-	int result = more ? json_object_update(object, more) : -1;
-	json_decref(more);
-	return result;
+	if (tensor->label[0])
+		jsons_put(&more, "label", json_string(tensor->label));
+	jsons_merge(object, more);
+}
+
+json_t *present_whole(const struct npumem_tensor *tensor)
+{
+	json_t *object = present_place(&tensor->place);
+	present_tensor(&object, tensor);
+	return object;
 }
 
 json_t *present_tensors(const struct npumem_tensor *const *list, unsigned n)
 {
 	json_t *array = json_array();
-	for (unsigned i = 0; i < n && array; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		json_t *one = json_object();
-		if (!one || present_tensor(one, list[i]) || json_array_append(array, one)) {
-			json_decref(array);
-			array = NULL;
-		}
-		json_decref(one);
+		present_tensor(&one, list[i]);
+		jsons_append(&array, one);
 	}
 	return array;
 }
@@ -94,17 +83,13 @@ json_t *present_done(const struct npumem_done *done)
 		json_t *one = json_pack("{s:s, s:I, s:I, s:I, s:I}", "name", d->name, "npu", (json_int_t)d->npu,
 					"offset", (json_int_t)d->offset, "bytes", (json_int_t)d->bytes,
 					"total_bytes", (json_int_t)d->total_bytes);
-		if (json_array_append_new(destroyed, one)) {
-			json_decref(destroyed);
-			destroyed = NULL;
-			break;
-		}
+		jsons_append(&destroyed, one);
 	}
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "saturated", (json_int_t)done->saturated,
 			 "wrapped", (json_int_t)done->wrapped, "divided_by_zero",
 			 (json_int_t)done->divided_by_zero, "macs", (json_int_t)done->macs, "ns",
 			 (json_int_t)(done->end_ns - done->start_ns), "destroyed", destroyed, "warning",
-			 text_or_null(done->warning));
+			 jsons_text(done->warning));
 }
 
 const char *present_shape(const struct npumem_place *p, char *text)

@@ -11,8 +11,10 @@ enum { PRESENT_TEXT_BYTES = 128 };
 
 /* A new object with the fields of plan and alloc; NULL without memory. What does not apply is null. */
 json_t *present_place(const struct npumem_place *place);
-/* Adds what ls tells of a tensor: name, uid, shape, dtype, … 0, or -1 without memory. */
-int present_tensor(json_t *object, const struct npumem_tensor *tensor);
+/* Adds what ls tells of a tensor: name, uid, shape, dtype, … */
+void present_tensor(json_t **object, const struct npumem_tensor *tensor);
+/* Both. */
+json_t *present_whole(const struct npumem_tensor *tensor);
 /* A new array of them; NULL without memory. */
 json_t *present_tensors(const struct npumem_tensor *const *list, unsigned n);
 /* What an operation did. */

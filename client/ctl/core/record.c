@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/ctl/core/arrays/mapping.h"
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/roles.h"
 
 enum { RECORD_TEXT_BYTES = 128 };
@@ -192,12 +193,9 @@ static void choose_dims(const struct record *record, const struct record_tensor 
 static json_t *names_json(const char *names)
 {
 	json_t *array = json_array();
-	for (size_t length; array && *names; names += length + (names[length] == ',')) {
+	for (size_t length; *names; names += length + (names[length] == ',')) {
 		length = strcspn(names, ",");
-		if (json_array_append_new(array, json_stringn(names, length))) {
-			json_decref(array);
-			return NULL;
-		}
+		jsons_append(&array, json_stringn(names, length));
 	}
 	return array;
 }
@@ -205,11 +203,8 @@ static json_t *names_json(const char *names)
 static json_t *numbers_json(const int64_t *values, size_t n)
 {
 	json_t *array = json_array();
-	for (size_t i = 0; i < n && array; i++)
-		if (json_array_append_new(array, json_integer(values[i]))) {
-			json_decref(array);
-			return NULL;
-		}
+	for (size_t i = 0; i < n; i++)
+		jsons_append(&array, json_integer(values[i]));
 	return array;
 }
 
@@ -291,11 +286,8 @@ static json_t *plain_json(const struct npumem_param *param, const struct npumem_
 	if (row->most == 1)
 		return choice_json(row->choices, param->values[0], upper);
 	json_t *array = json_array();
-	for (unsigned i = 0; i < param->n_values && array; i++)
-		if (json_array_append_new(array, choice_json(row->choices, param->values[i], upper))) {
-			json_decref(array);
-			return NULL;
-		}
+	for (unsigned i = 0; i < param->n_values; i++)
+		jsons_append(&array, choice_json(row->choices, param->values[i], upper));
 	return array;
 }
 

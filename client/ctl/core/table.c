@@ -7,11 +7,6 @@
 
 enum { TABLE_GAP = 2, TABLE_CUT_LEAST = 8 };
 
-void table_init(struct table *table, unsigned n_columns, const bool *right)
-{
-	*table = (struct table){.n_columns = n_columns, .right = right};
-}
-
 static bool table_grow(struct table *table)
 {
 	if (table->n_cells < table->room)
@@ -42,6 +37,19 @@ void table_cell(struct table *table, const char *format, ...)
 	table->no_memory = true;
 }
 
+void table_init(struct table *table, const char *titles)
+{
+	*table = (struct table){.spare = ""};
+	for (bool is_last = false; !is_last; titles++) {
+		bool right = *titles == '>';
+		titles += right;
+		table->right[table->n_columns++] = right;
+		table_cell(table, "%.*s", (int)strcspn(titles, "|"), titles);
+		titles += strcspn(titles, "|");
+		is_last = !*titles;
+	}
+}
+
 static void table_measure(const struct table *table, size_t width[TABLE_COLUMNS_MAX])
 {
 	for (unsigned i = 0; i < table->n_cells; i++) {
@@ -65,8 +73,8 @@ static size_t table_total(const struct table *table, const size_t width[TABLE_CO
 static void table_fit(const struct table *table, size_t width[TABLE_COLUMNS_MAX], bool hidden[TABLE_COLUMNS_MAX])
 {
 	size_t total = table_total(table, width, hidden);
-	for (unsigned i = 0; i < table->n_spare && table->within && total > table->within; i++) {
-		hidden[table->spare[i]] = true;
+	for (const char *spare = table->spare; *spare && table->within && total > table->within; spare++) {
+		hidden[*spare - '0'] = true;
 		total = table_total(table, width, hidden);
 	}
 	if (!table->within || total <= table->within)

@@ -46,15 +46,10 @@ static void row(struct table *table, const char *device, const json_t *tensor)
 
 static int print_table(struct ctl *ctl, const struct devices *devices, const struct answer *answers)
 {
-	static const bool right[] = {false, false, true, false, false, false, false, true, true, false};
-	static const char *const titles[] = {"DEVICE", "NAME", "UID",	  "DTYPE",     "SHAPE",
-					     "LAYOUT", "MODE", "ADDRESS", "BYTES/NPU", "STATE"};
 	const json_t *tensor;
 	struct table table;
 	size_t k;
-	table_init(&table, sizeof(right), right);
-	for (unsigned i = 0; i < sizeof(right); i++)
-		table_cell(&table, "%s", titles[i]);
+	table_init(&table, "DEVICE|NAME|>UID|DTYPE|SHAPE|LAYOUT|MODE|>ADDRESS|>BYTES/NPU|STATE");
 	for (unsigned i = 0; i < devices->n; i++)
 		json_array_foreach(json_object_get(answers[i].json, "tensors"), k, tensor)
 			row(&table, devices->list[i].name, tensor);

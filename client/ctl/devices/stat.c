@@ -52,21 +52,14 @@ static const struct answer *said_before(const struct devices_look *before, const
 static int print_table(struct ctl *ctl, const struct devices *devices, const struct answer *answers,
 		       const struct devices_look *before, FILE *out)
 {
-	static const bool right[] = {false, true, true, true, true, true, true, true, true, true, true};
-	static const char *const titles[] = {"DEVICE", "BYTES",	  "USED %",  "DATA %",
-					     "FRAG %", "TENSORS", "SESSIONS"};
 	static const struct {
-		const char *title, *per_second, *part, *key;
-	} counters[] = {{"REQUESTS", "REQUESTS/s", "all", "requests"},
-			{"REFUSED", "REFUSED/s", "all", "errors"},
-			{"DMA BYTES", "DMA B/s", "activity", "dma_bytes"},
-			{"KERNELS", "KERNELS/s", "activity", "kernels"}};
+		const char *part, *key;
+	} counters[] = {
+		{"all", "requests"}, {"all", "errors"}, {"activity", "dma_bytes"}, {"activity", "kernels"}};
+#define STAT_TITLES "DEVICE|>BYTES|>USED %|>DATA %|>FRAG %|>TENSORS|>SESSIONS|>"
 	struct table table;
-	table_init(&table, sizeof(right), right);
-	for (unsigned i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
-		table_cell(&table, "%s", titles[i]);
-	for (unsigned k = 0; k < 4; k++)
-		table_cell(&table, "%s", before ? counters[k].per_second : counters[k].title);
+	table_init(&table, before ? STAT_TITLES "REQUESTS/s|>REFUSED/s|>DMA B/s|>KERNELS/s"
+				  : STAT_TITLES "REQUESTS|>REFUSED|>DMA BYTES|>KERNELS");
 	for (unsigned i = 0; i < devices->n; i++) {
 		const struct answer *one = &answers[i], *old = said_before(before, devices, i);
 		if (!one->text)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/table.h"
 #include "client/ctl/core/terminal.h"
 
@@ -66,24 +67,18 @@ static void print_what(struct table *table, const struct network *network,
 		   operation->name && !operation->is_implied ? operation->name : "");
 }
 
+#define COSTING_TITLES ">|operation|>MACs|>DMA bytes|>bytes read|>bytes written|>NPUs|>lanes"
+
 bool costing_print(const struct network *network, const struct rates *rates, const struct costs_operation *costs,
 		   const struct costs_operation *sum)
 {
-	static const bool right[] = {true, false, true, true, true, true, true, true, true};
-	static const char *const heads[] = {
-		"", "operation", "MACs", "DMA bytes", "bytes read", "bytes written", "NPUs", "lanes", "cycles"};
 	/* On a narrow terminal: lanes, NPUs, bytes written, bytes read. */
-	static const unsigned char spare[] = {7, 6, 5, 4};
-	unsigned n_columns = rates ? 9 : 8;
 	char formula[RATES_TEXT_BYTES];
 	struct table table;
-	table_init(&table, n_columns, right);
+	table_init(&table, rates ? COSTING_TITLES "|>cycles" : COSTING_TITLES);
 	table.within = terminal_columns(STDOUT_FILENO);
-	table.spare = spare;
-	table.n_spare = sizeof(spare);
+	table.spare = "7654";
 	table.cut = 1;
-	for (unsigned i = 0; i < n_columns; i++)
-		table_cell(&table, "%s", heads[i]);
 	for (size_t i = 0; i < network->n_operations; i++) {
 		if (!costs_has(&network->operations[i]))
 			continue;
@@ -142,12 +137,9 @@ json_t *costing_object(const struct network *network, const struct rates *rates,
 		       const struct costs_operation *costs, const struct costs_operation *sum)
 {
 	json_t *list = json_array();
-	for (size_t i = 0; i < network->n_operations && list; i++)
-		if (costs_has(&network->operations[i]) &&
-		    json_array_append_new(list, operation_object(network, i, rates, &costs[i]))) {
-			json_decref(list);
-			list = NULL;
-		}
+	for (size_t i = 0; i < network->n_operations; i++)
+		if (costs_has(&network->operations[i]))
+			jsons_append(&list, operation_object(network, i, rates, &costs[i]));
 	return json_pack("{s:o, s:o, s:b, s:o*}", "operations", list, "sums", numbers(sum, rates), "sums_complete",
 			 (int)sum->is_known, "cost", rates ? rates_object(rates) : NULL);
 }

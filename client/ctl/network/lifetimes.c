@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/network/timeline.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/table.h"
@@ -30,17 +31,12 @@ static json_t *tensor_object(const struct network *network, const struct lives_t
 {
 	const struct network_tensor *tensor = &network->tensors[one->tensor];
 	json_t *object = present_place(&one->place);
-	json_t *more =
-		json_pack("{s:s, s:s, s:I, s:I, s:I, s:b, s:o}", "name", tensor->name, "dtype",
-			  npumem_dtype_name(one->place.dtype), "from", (json_int_t)number(network, one->from),
-			  "last_use", (json_int_t)number(network, one->last), "until",
-			  (json_int_t)until(network, one), "keep", (int)tensor->keep, "planned_offset",
-			  one->offset == NPUMEM_ANY ? json_null() : json_integer(one->offset));
-	if (object && (!more || json_object_update(object, more))) {
-		json_decref(object);
-		object = NULL;
-	}
-	json_decref(more);
+	json_t *more = json_pack("{s:s, s:s, s:I, s:I, s:I, s:b, s:o}", "name", tensor->name, "dtype",
+				 npumem_dtype_name(one->place.dtype), "from",
+				 (json_int_t)number(network, one->from), "last_use",
+				 (json_int_t)number(network, one->last), "until", (json_int_t)until(network, one),
+				 "keep", (int)tensor->keep, "planned_offset", jsons_integer(one->offset));
+	jsons_merge(&object, more);
 	return object;
 }
 
@@ -54,11 +50,8 @@ static json_t *lives_object(const struct network *network, const struct lives *l
 			    const struct npumem_geometry *geometry, const struct dry *dry)
 {
 	json_t *list = json_array();
-	for (size_t i = 0; i < lives->n && list; i++)
-		if (json_array_append_new(list, tensor_object(network, &lives->list[i]))) {
-			json_decref(list);
-			list = NULL;
-		}
+	for (size_t i = 0; i < lives->n; i++)
+		jsons_append(&list, tensor_object(network, &lives->list[i]));
 	return json_pack(
 		"{s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:b, s:I}", "npus", (json_int_t)geometry->n_npus,
 		"npu_bytes", (json_int_t)geometry->npu_bytes, "tensors", list, "peak", (json_int_t)lives->peak,
@@ -69,18 +62,11 @@ static json_t *lives_object(const struct network *network, const struct lives *l
 
 static bool print_table(const struct network *network, const struct lives *lives)
 {
-	static const bool right[] = {false, false, false, true, true, false, true};
-	static const char *const heads[] = {"tensor", "shape",	    "type",    "bytes/NPU",
-					    "offset", "operations", "last use"};
 	/* On a narrow terminal: type, shape, last use, offset. */
-	static const unsigned char spare[] = {2, 1, 6, 4};
 	struct table table;
-	table_init(&table, sizeof(right), right);
+	table_init(&table, "tensor|shape|type|>bytes/NPU|>offset|operations|>last use");
 	table.within = terminal_columns(STDOUT_FILENO);
-	table.spare = spare;
-	table.n_spare = sizeof(spare);
-	for (unsigned i = 0; i < sizeof(right); i++)
-		table_cell(&table, "%s", heads[i]);
+	table.spare = "2164";
 	for (size_t i = 0; i < lives->n; i++) {
 		const struct lives_tensor *one = &lives->list[i];
 		char shape[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES];
@@ -150,14 +136,11 @@ static int crowded(struct ctl *ctl, const struct network *network, const struct 
 static int draw(struct ctl *ctl, const struct network *network, const struct lives *lives,
 		const struct npumem_geometry *geometry, const char *path)
 {
-	FILE *file = fopen(path, "w");
+	FILE *file = ctl_create(ctl, path);
 	if (!file)
-		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+		return CTL_FAILED;
 	int status = timeline_draw(file, network, lives, geometry, &ctl->error);
-	bool bad = ferror(file);
-	if ((fclose(file) || bad) && !status)
-		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	return status ? CTL_FAILED : CTL_OK;
+	return ctl_close(ctl, path, file, status);
 }
 
 /* The lives in one object with the costs. */
@@ -168,11 +151,7 @@ static json_t *whole_object(const struct network *network, const struct lives *l
 {
 	json_t *object = lives_object(network, lives, geometry, dry);
 	json_t *more = costing_object(network, rates, costs, sum);
-	if (object && (!more || json_object_update(object, more))) {
-		json_decref(object);
-		object = NULL;
-	}
-	json_decref(more);
+	jsons_merge(&object, more);
 	return object;
 }
 

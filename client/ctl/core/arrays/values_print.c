@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/ctl/core/arrays/values.h"
+#include "client/ctl/core/jsons.h"
 
 enum { VALUES_TEXT_BYTES = 32 };
 
@@ -48,12 +49,8 @@ static json_t *nested(const struct values *values, unsigned dim, size_t *at)
 		return values->is_real ? json_real(value) : json_integer((json_int_t)value);
 	}
 	json_t *array = json_array();
-	for (int64_t i = 0; i < values->shape[dim] && array; i++) {
-		if (!json_array_append_new(array, nested(values, dim + 1, at)))
-			continue;
-		json_decref(array);
-		return NULL;
-	}
+	for (int64_t i = 0; i < values->shape[dim]; i++)
+		jsons_append(&array, nested(values, dim + 1, at));
 	return array;
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/jsons.h"
+
 enum { SUMS_MAX = 4, SUM_MAX = 1 << 30 };
 
 static const struct row {
@@ -154,11 +156,8 @@ static struct sorted *collect(const struct parts *parts, const char *name, size_
 static json_t *list_of(const struct sorted *all, size_t n)
 {
 	json_t *list = json_array();
-	for (size_t i = 0; i < n && list; i++)
-		if (json_array_append(list, all[i].one)) {
-			json_decref(list);
-			list = NULL;
-		}
+	for (size_t i = 0; i < n; i++)
+		jsons_append(&list, json_incref(all[i].one));
 	return list;
 }
 

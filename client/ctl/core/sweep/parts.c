@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/jsons.h"
+
 static void part_deinit(const struct part *part)
 {
 	json_decref(part->report);
@@ -83,10 +85,8 @@ json_t *parts_missing(const struct parts *parts)
 {
 	json_t *missing = json_array();
 	for (unsigned shard = 1; parts->n && shard <= parts->list->of.n_shards; shard++)
-		if (!parts_of(parts, shard) && json_array_append_new(missing, json_integer((json_int_t)shard))) {
-			json_decref(missing);
-			return NULL;
-		}
+		if (!parts_of(parts, shard))
+			jsons_append(&missing, json_integer((json_int_t)shard));
 	return missing;
 }
 

@@ -4,20 +4,16 @@
 
 #include "client/ctl/core/table.h"
 
-static const bool right[] = {false, true, false};
-
 static const char *printed(unsigned within)
 {
-	static const unsigned char spare[] = {2, 1};
 	static char text[512];
 	FILE *file = fmemopen(text, sizeof(text), "w");
 	struct table table;
-	table_init(&table, 3, right);
+	table_init(&table, "a long name|>1|x");
 	table.within = within;
-	table.spare = spare;
-	table.n_spare = 2;
-	static const char *const cells[] = {"a long name", "1", "x", "b", "1000", "yyyy", "", "7", ""};
-	for (unsigned i = 0; i < 9; i++)
+	table.spare = "21";
+	static const char *const cells[] = {"b", "1000", "yyyy", "", "7", ""};
+	for (unsigned i = 0; i < 6; i++)
 		table_cell(&table, "%s", cells[i]);
 	ck_assert_ptr_nonnull(file);
 	ck_assert(table_print(&table, file));

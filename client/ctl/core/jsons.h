@@ -1,0 +1,20 @@
+/* JSON values under way. Where there is no memory for a part, the whole becomes NULL, and stays so: only the end
+ * of it is to be asked. Each takes over the value that is added. */
+#ifndef CTL_CORE_JSONS_H
+#define CTL_CORE_JSONS_H
+
+#include <stdint.h>
+
+#include <jansson.h>
+
+void jsons_append(json_t **array, json_t *value);
+void jsons_put(json_t **object, const char *key, json_t *value);
+/* All members of `more`. */
+void jsons_merge(json_t **object, json_t *more);
+
+/* null for NULL and "", for NPUMEM_ANY, and for what is not finite. */
+json_t *jsons_text(const char *text);
+json_t *jsons_integer(int64_t value);
+json_t *jsons_real(double value);
+
+#endif
