@@ -10,6 +10,7 @@
 #include "client/ctl/command.h"
 
 #include "client/ctl/core/facts.h"
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/metrics.h"
 #include "client/ctl/core/present.h"
 
@@ -92,22 +93,16 @@ static json_t *facts_read(FILE *facts)
 	return state;
 }
 
-static const char *text_of(const json_t *state, const char *key)
-{
-	const char *text = json_string_value(json_object_get(state, key));
-	return text ? text : "";
-}
-
 static void print_facts(const json_t *state, const char *indent)
 {
-	json_int_t format = json_integer_value(json_object_get(state, "format"));
-	if (*text_of(state, "reason"))
-		printf("%s%s\n", indent, text_of(state, "reason"));
+	json_int_t format = jsons_number(state, "format");
+	if (*jsons_string(state, "reason"))
+		printf("%s%s\n", indent, jsons_string(state, "reason"));
 	if (format)
 		printf("%sformat %lld\n", indent, (long long)format);
-	if (*text_of(state, "geometry"))
-		printf("%s%s\n%s%lld tensors and views, %s\n", indent, text_of(state, "geometry"), indent,
-		       (long long)json_integer_value(json_object_get(state, "tensors")),
+	if (*jsons_string(state, "geometry"))
+		printf("%s%s\n%s%lld tensors and views, %s\n", indent, jsons_string(state, "geometry"), indent,
+		       (long long)jsons_number(state, "tensors"),
 		       json_is_true(json_object_get(state, "in_use"))	? "in use by a daemon"
 		       : json_is_true(json_object_get(state, "closed")) ? "closed"
 									: "not closed by its last daemon");
@@ -116,12 +111,13 @@ static void print_facts(const json_t *state, const char *indent)
 static void print_text(const char *directory, const json_t *state)
 {
 	const json_t *list = json_object_get(state, "set_aside");
-	printf("%s: the state %s\n", directory, text_of(state, "words"));
+	printf("%s: the state %s\n", directory, jsons_string(state, "words"));
 	print_facts(state, "  ");
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *aside = json_array_get(list, i);
-		printf("set aside: %s/%s, at %s\n  then: %s (%s)\n", directory, text_of(aside, "aside"),
-		       text_of(aside, "time"), text_of(aside, "why"), text_of(aside, "set_aside_as"));
+		printf("set aside: %s/%s, at %s\n  then: %s (%s)\n", directory, jsons_string(aside, "aside"),
+		       jsons_string(aside, "time"), jsons_string(aside, "why"),
+		       jsons_string(aside, "set_aside_as"));
 		print_facts(aside, "  ");
 	}
 }
@@ -140,7 +136,8 @@ static int print_directory(struct ctl *ctl, const char *directory)
 			return ctl_fail(ctl, "cannot wait for npumemd: %s", strerror(errno));
 	if (!WIFEXITED(ended) || WEXITSTATUS(ended)) {
 		code = ctl_fail(ctl, "%.400s",
-				*text_of(state, "error") ? text_of(state, "error") : "npumemd has failed");
+				*jsons_string(state, "error") ? jsons_string(state, "error")
+							      : "npumemd has failed");
 		json_decref(state);
 		return code;
 	}

@@ -43,3 +43,14 @@ json_t *jsons_real(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();
 }
+
+const char *jsons_string(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	return text ? text : "";
+}
+
+json_int_t jsons_number(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}

@@ -17,4 +17,8 @@ json_t *jsons_text(const char *text);
 json_t *jsons_integer(int64_t value);
 json_t *jsons_real(double value);
 
+/* A member of an object that is there: "" or 0 where it has none of this type. */
+const char *jsons_string(const json_t *object, const char *key);
+json_int_t jsons_number(const json_t *object, const char *key);
+
 #endif

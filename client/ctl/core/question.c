@@ -6,6 +6,7 @@
 
 #include "client/ctl/core/numbers.h"
 #include "client/ctl/core/roles.h"
+#include "client/ctl/core/spec.h"
 
 /* ---- kinds ---- */
 
@@ -20,12 +21,6 @@ static int read_type(const char *text, bool with_weights, int *data, int *weight
 				with_weights ? ", fx16 or fx16w8" : " or fx16");
 }
 
-static int read_count(const struct args *args, const char *option, int64_t *value, struct npumem_error *error)
-{
-	const char *text = args_value(args, option);
-	return text ? numbers_count(option, text, value, error) : 0;
-}
-
 static int read_pair(const struct args *args, struct question *question, struct npumem_error *error)
 {
 	int status = npumem_format_parse(args->words[1], &question->numeric.x, error);
@@ -37,7 +32,7 @@ static int read_sum(const struct args *args, struct question *question, struct n
 	if (!args_has(args, "--n"))
 		return npumem_error_set(error, NPUMEM_INVALID, "sum needs --n N");
 	int status = npumem_format_parse(args->words[1], &question->numeric.x, error);
-	return status ? status : read_count(args, "--n", &question->numeric.n, error);
+	return status ? status : spec_count(args, "--n", &question->numeric.n, error);
 }
 
 static int read_terms(const struct args *args, struct question *question, struct npumem_error *error)
@@ -48,14 +43,14 @@ static int read_terms(const struct args *args, struct question *question, struct
 	terms->has_bias = args_has(args, "--bias") || args_has(args, "--bias-frac");
 	int status = read_type(args->words[1], products, &terms->data_dtype, &terms->weights_dtype, error);
 	if (!status)
-		status = read_count(args, "--n", &terms->n, error);
+		status = spec_count(args, "--n", &terms->n, error);
 	if (!status)
-		status = read_count(args, "--in-frac", &terms->data_frac_bits, error);
+		status = spec_count(args, "--in-frac", &terms->data_frac_bits, error);
 	if (!status)
-		status = read_count(args, "--weights-frac", &terms->weights_frac_bits, error);
+		status = spec_count(args, "--weights-frac", &terms->weights_frac_bits, error);
 	if (!status)
-		status = read_count(args, "--bias-frac", &terms->bias_frac_bits, error);
-	return status ? status : read_count(args, "--weights-sum", &terms->weights_sum, error);
+		status = spec_count(args, "--bias-frac", &terms->bias_frac_bits, error);
+	return status ? status : spec_count(args, "--weights-sum", &terms->weights_sum, error);
 }
 
 /* ---- a kernel's tensors ---- */

@@ -30,7 +30,7 @@ int spec_name(const struct args *args, const char *option, const char *what, int
 	return no_such_name(what, text, name, error);
 }
 
-static int count_parse(const struct args *args, const char *option, int64_t *value, struct npumem_error *error)
+int spec_count(const struct args *args, const char *option, int64_t *value, struct npumem_error *error)
 {
 	const char *text = args_value(args, option);
 	return text ? numbers_count(option, text, value, error) : 0;
@@ -59,17 +59,17 @@ int spec_read(const struct args *args, struct npumem_spec *spec, struct npumem_e
 	if (!status && stride)
 		status = numbers_dims("--stride", stride, &spec->stride, error);
 	if (!status && !spec_is_auto(args))
-		status = count_parse(args, "--frac-bits", &spec->frac_bits, error);
+		status = spec_count(args, "--frac-bits", &spec->frac_bits, error);
 	if (!status)
-		status = count_parse(args, "--start-npu", &spec->start_npu, error);
+		status = spec_count(args, "--start-npu", &spec->start_npu, error);
 	if (!status)
-		status = count_parse(args, "--rows", &spec->rows, error);
+		status = spec_count(args, "--rows", &spec->rows, error);
 	if (!status)
-		status = count_parse(args, "--cols", &spec->cols, error);
+		status = spec_count(args, "--cols", &spec->cols, error);
 	if (!status)
-		status = count_parse(args, "--w", &spec->w, error);
+		status = spec_count(args, "--w", &spec->w, error);
 	if (!status)
-		status = count_parse(args, "--address", &spec->address, error);
+		status = spec_count(args, "--address", &spec->address, error);
 	return status;
 }
 

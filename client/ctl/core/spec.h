@@ -25,6 +25,8 @@
  * INVALID, which says whether one is called nearly so. */
 int spec_name(const struct args *args, const char *option, const char *what, int (*parse)(const char *),
 	      const char *(*name)(int), int *value, struct npumem_error *error);
+/* The same of a count (numbers.h). */
+int spec_count(const struct args *args, const char *option, int64_t *value, struct npumem_error *error);
 /* --frac-bits is "auto". */
 bool spec_is_auto(const struct args *args);
 /* All that is given, without asking for a shape. 0 or INVALID. */

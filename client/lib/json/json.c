@@ -2,7 +2,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "client/lib/json/base64.h"
 #include "client/lib/json/json.h"
 
 #include <inttypes.h>
@@ -77,6 +76,22 @@ static void put_int64(FILE *out, int64_t value, enum json_form form)
 	fprintf(out, is_large ? "\"%" PRId64 "\"" : "%" PRId64, value);
 }
 
+/* RFC 4648, with padding. */
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static void put_base64(FILE *out, const uint8_t *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i += 3) {
+		size_t left = n - i;
+		uint32_t word = (uint32_t)bytes[i] << 16 | (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) |
+				(left > 2 ? bytes[i + 2] : 0);
+		fputc(digits[word >> 18], out);
+		fputc(digits[word >> 12 & 63], out);
+		fputc(left > 1 ? digits[word >> 6 & 63] : '=', out);
+		fputc(left > 2 ? digits[word & 63] : '=', out);
+	}
+}
+
 static void put_bytes(FILE *out, const ProtobufCBinaryData *bytes, enum json_form form)
 {
 	if (form != JSON_WHOLE) {
@@ -84,7 +99,7 @@ static void put_bytes(FILE *out, const ProtobufCBinaryData *bytes, enum json_for
 		return;
 	}
 	fputc('"', out);
-	base64_put(out, bytes->data, bytes->len);
+	put_base64(out, bytes->data, bytes->len);
 	fputc('"', out);
 }
 

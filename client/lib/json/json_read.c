@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/json/base64.h"
 #include "client/lib/json/json.h"
 #include "client/lib/json/json_token.h"
 
@@ -159,6 +158,43 @@ static int read_text(struct reading *reading, char **text, size_t *n)
 	return status;
 }
 
+static int base64_value(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' || c == '-' ? 62 : c == '/' || c == '_' ? 63 : -1;
+}
+
+/* RFC 4648: takes + and / or - and _, with padding or without. How many bytes they are, or -1: they are no base64,
+ * and `to`, which may be `text`, may have changed. */
+static long get_base64(const char *text, size_t n, uint8_t *to)
+{
+	uint32_t word = 0;
+	size_t used = 0, padding = 0;
+	while (n && padding < 2 && text[n - 1] == '=') {
+		n--;
+		padding++;
+	}
+	if (n % 4 == 1 || (padding && (n + padding) % 4))
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		int value = base64_value(text[i]);
+		if (value < 0)
+			return -1;
+		word = word << 6 | (uint32_t)value;
+		if (i % 4)
+			to[used++] = (uint8_t)(word >> (6 - i % 4 * 2));
+	}
+	/* Bits that no byte has are zero: each value has one text. */
+	if ((n % 4 == 2 && word & 15) || (n % 4 == 3 && word & 3))
+		return -1;
+	return (long)used;
+}
+
 static int read_bytes(struct reading *reading, ProtobufCBinaryData *bytes)
 {
 	char *text;
@@ -166,7 +202,7 @@ static int read_bytes(struct reading *reading, ProtobufCBinaryData *bytes)
 	int status = read_text(reading, &text, &n);
 	if (status)
 		return status;
-	long decoded = base64_get(text, n, (uint8_t *)text);
+	long decoded = get_base64(text, n, (uint8_t *)text);
 	if (decoded < 0) {
 		release(reading, text);
 		return json_token_fail(&reading->reader, "is no base64");

@@ -88,27 +88,31 @@ static int permute(struct stream *stream, const struct stream_perm *perm, struct
 	return 0;
 }
 
-int stream_open_perm(struct stream *stream, const char *path, const struct npumem_place *place,
-		     const struct stream_perm *perm, bool quantize, int rounding, struct npumem_error *error)
+/* All but its shape is checked. Where it fails there is no file. */
+static int open_file(struct stream *stream, const char *path, const struct npumem_place *place, bool quantize,
+		     int rounding, struct npy *npy, struct npumem_error *error)
 {
-	struct npumem_error why = {.status = 0};
-	struct npy npy;
 	init(stream, path, place, quantize);
 	stream->rounding = rounding;
 	stream->file = fopen(path, "rb");
 	if (!stream->file)
 		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
-	int status = npy_read_header(stream->file, &npy, &why);
-	if (!status)
-		status = npy_check_order(&npy, &why);
-	if (!status)
-		status = check_type(stream, &npy, &why);
-	if (!status)
-		status = permute(stream, perm, &npy, &why);
-	if (!status)
-		status = check_shape(&npy, place, &why);
-	if (!status)
+	struct npumem_error why = {.status = 0};
+	if (!npy_read_header(stream->file, npy, &why) && !npy_check_order(npy, &why) &&
+	    !check_type(stream, npy, &why))
 		return 0;
+	fclose(stream->file);
+	return about(stream, &why, error);
+}
+
+int stream_open_perm(struct stream *stream, const char *path, const struct npumem_place *place,
+		     const struct stream_perm *perm, bool quantize, int rounding, struct npumem_error *error)
+{
+	struct npumem_error why = {.status = 0};
+	struct npy npy;
+	int status = open_file(stream, path, place, quantize, rounding, &npy, error);
+	if (status || (!permute(stream, perm, &npy, &why) && !check_shape(&npy, place, &why)))
+		return status;
 	fclose(stream->file);
 	return about(stream, &why, error);
 }
@@ -151,19 +155,10 @@ static int open_one(struct stream *stream, const char *path, const struct npumem
 {
 	struct npumem_error why = {.status = 0};
 	struct npy npy;
-	init(stream, path, place, true);
-	stream->rounding = rounding;
-	stream->file = fopen(path, "rb");
-	if (!stream->file)
-		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
-	int status = npy_read_header(stream->file, &npy, &why);
-	if (!status)
-		status = npy_check_order(&npy, &why);
-	if (!status)
-		status = check_type(stream, &npy, &why);
-	if (!status)
-		status = is_shaped ? check_shape_of_samples(&npy, place, n, &why)
-				   : check_samples(stream, &npy, n, &why);
+	int status = open_file(stream, path, place, true, rounding, &npy, error);
+	if (status)
+		return status;
+	status = is_shaped ? check_shape_of_samples(&npy, place, n, &why) : check_samples(stream, &npy, n, &why);
 	if (!status && sample >= *n)
 		status = npumem_error_set(&why, NPUMEM_INVALID, "it has %zu samples, and not number %zu", *n,
 					  sample + 1);

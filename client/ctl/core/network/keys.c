@@ -26,62 +26,63 @@ static const char *type_text(const json_t *value)
 	}
 }
 
-int keys_expected(const struct keys *keys, const char *key, const char *expected)
+int keys_expected(struct keys *keys, const char *key, const char *expected)
 {
 	const json_t *value = json_object_get(keys->object, key);
+	if (keys->status)
+		return keys->status;
 	if (!value)
-		return npumem_error_set(keys->error, NPUMEM_INVALID, "%s: \"%.40s\" is missing: %s", keys->where,
-					key, expected);
-	return npumem_error_set(keys->error, NPUMEM_INVALID, "%s: \"%.40s\" is %s; %s is expected", keys->where,
-				key, type_text(value), expected);
+		return keys->status = npumem_error_set(keys->error, NPUMEM_INVALID, "%s: \"%.40s\" is missing: %s",
+						       keys->where, key, expected);
+	return keys->status = npumem_error_set(keys->error, NPUMEM_INVALID, "%s: \"%.40s\" is %s; %s is expected",
+					       keys->where, key, type_text(value), expected);
 }
 
-int keys_string(const struct keys *keys, const char *key, const char **value)
+int keys_string(struct keys *keys, const char *key, const char **value)
 {
 	const json_t *json = json_object_get(keys->object, key);
-	if (!json)
-		return 0;
+	if (keys->status || !json)
+		return keys->status;
 	if (!json_is_string(json) || !*json_string_value(json))
 		return keys_expected(keys, key, "a string that is not empty");
 	*value = json_string_value(json);
 	return 0;
 }
 
-int keys_needs(const struct keys *keys, const char *key, const char **value)
+int keys_needs(struct keys *keys, const char *key, const char **value)
 {
 	*value = NULL;
-	int status = keys_string(keys, key, value);
-	return status || *value ? status : keys_expected(keys, key, "a string");
+	return keys_string(keys, key, value) || *value ? keys->status : keys_expected(keys, key, "a string");
 }
 
-int keys_bool(const struct keys *keys, const char *key, bool *value)
+int keys_bool(struct keys *keys, const char *key, bool *value)
 {
 	const json_t *json = json_object_get(keys->object, key);
-	if (!json)
-		return 0;
+	if (keys->status || !json)
+		return keys->status;
 	if (!json_is_boolean(json))
 		return keys_expected(keys, key, "true or false");
 	*value = json_is_true(json);
 	return 0;
 }
 
-int keys_count(const struct keys *keys, const char *key, int64_t *value)
+int keys_count(struct keys *keys, const char *key, int64_t *value)
 {
 	const json_t *json = json_object_get(keys->object, key);
-	if (!json)
-		return 0;
+	if (keys->status || !json)
+		return keys->status;
 	if (!json_is_integer(json) || json_integer_value(json) < 0)
 		return keys_expected(keys, key, "an integer from 0 on");
 	*value = json_integer_value(json);
 	return 0;
 }
 
-int keys_dims(const struct keys *keys, const char *key, struct npumem_dims *value)
+int keys_dims(struct keys *keys, const char *key, struct npumem_dims *value)
 {
 	const json_t *json = json_object_get(keys->object, key);
 	int64_t numbers[4];
-	if (!json)
-		return 0;
+	if (keys->status || !json)
+		return keys->status;
 	if (!json_is_array(json) || json_array_size(json) != 4)
 		return keys_expected(keys, key, "[N,C,H,W], a list of four integers");
 	for (size_t i = 0; i < 4; i++) {
@@ -94,15 +95,14 @@ int keys_dims(const struct keys *keys, const char *key, struct npumem_dims *valu
 	return 0;
 }
 
-int keys_name(const struct keys *keys, const char *key, const char *what, int (*parse)(const char *),
+int keys_name(struct keys *keys, const char *key, const char *what, int (*parse)(const char *),
 	      const char *(*name)(int), int *value)
 {
 	const char *text = NULL, *known;
 	char nearest[SUGGEST_TEXT_BYTES];
 	struct suggest suggest;
-	int status = keys_string(keys, key, &text);
-	if (status || !text)
-		return status;
+	if (keys_string(keys, key, &text) || !text)
+		return keys->status;
 	*value = parse(text);
 	if (*value)
 		return 0;
@@ -110,8 +110,8 @@ int keys_name(const struct keys *keys, const char *key, const char *what, int (*
 	for (int i = 1; i < 64; i++)
 		if ((known = name(i)))
 			suggest_offer(&suggest, known);
-	return npumem_error_set(keys->error, NPUMEM_INVALID, "%s: there is no %s \"%.40s\"%s", keys->where, what,
-				text, suggest_text(&suggest, nearest));
+	return keys->status = npumem_error_set(keys->error, NPUMEM_INVALID, "%s: there is no %s \"%.40s\"%s",
+					       keys->where, what, text, suggest_text(&suggest, nearest));
 }
 
 /* `key` is a word of the list, or of a numbered family of it: "in*" has in, in0, in1, … */
@@ -142,9 +142,11 @@ static const char *plain(const char *list, char *text, size_t bytes)
 	return text;
 }
 
-int keys_check(const struct keys *keys, const char *list, const char *more)
+int keys_check(struct keys *keys, const char *list, const char *more)
 {
 	char first[200], second[100];
+	if (keys->status)
+		return keys->status;
 	json_t *object = (json_t *)(uintptr_t)keys->object;
 	for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at)) {
 		const char *key = json_object_iter_key(at);
@@ -156,11 +158,13 @@ int keys_check(const struct keys *keys, const char *list, const char *more)
 		suggest_offer_list(&suggest, list);
 		suggest_offer_list(&suggest, more);
 		if (suggest.best[0])
-			return npumem_error_set(keys->error, NPUMEM_INVALID, "%s: no key \"%.40s\"%s", keys->where,
-						key, suggest_text(&suggest, nearest));
-		return npumem_error_set(keys->error, NPUMEM_INVALID, "%s: no key \"%.40s\"; it takes %s%s%s",
-					keys->where, key, plain(list, first, sizeof(first)),
-					*list && *more ? ", " : "", plain(more, second, sizeof(second)));
+			return keys->status =
+				       npumem_error_set(keys->error, NPUMEM_INVALID, "%s: no key \"%.40s\"%s",
+							keys->where, key, suggest_text(&suggest, nearest));
+		return keys->status = npumem_error_set(
+			       keys->error, NPUMEM_INVALID, "%s: no key \"%.40s\"; it takes %s%s%s", keys->where,
+			       key, plain(list, first, sizeof(first)), *list && *more ? ", " : "",
+			       plain(more, second, sizeof(second)));
 	}
 	return 0;
 }

@@ -10,24 +10,25 @@ struct keys {
 	const json_t *object;
 	const char *where; /* "operation 3, run conv2d" */
 	struct npumem_error *error;
+	int status; /* INVALID once something was wrong: then the others do nothing, and return it */
 };
 
-/* All return 0 or INVALID. Those below leave *value as it is where the object has no such key. */
-int keys_string(const struct keys *keys, const char *key, const char **value);
-int keys_bool(const struct keys *keys, const char *key, bool *value);
+/* All return the status. Those below leave *value as it is where the object has no such key. */
+int keys_string(struct keys *keys, const char *key, const char **value);
+int keys_bool(struct keys *keys, const char *key, bool *value);
 /* An integer from 0 on. */
-int keys_count(const struct keys *keys, const char *key, int64_t *value);
+int keys_count(struct keys *keys, const char *key, int64_t *value);
 /* [N,C,H,W]. */
-int keys_dims(const struct keys *keys, const char *key, struct npumem_dims *value);
+int keys_dims(struct keys *keys, const char *key, struct npumem_dims *value);
 /* A name by `parse`, of those that `name` has for 1, 2, …; `what` is what it is called. */
-int keys_name(const struct keys *keys, const char *key, const char *what, int (*parse)(const char *),
+int keys_name(struct keys *keys, const char *key, const char *what, int (*parse)(const char *),
 	      const char *(*name)(int), int *value);
 
 /* A string that is there and not empty. */
-int keys_needs(const struct keys *keys, const char *key, const char **value);
+int keys_needs(struct keys *keys, const char *key, const char **value);
 /* Refuses keys that are in none of the two lists (space separated; marks as in kernels.def). */
-int keys_check(const struct keys *keys, const char *list, const char *more);
-/* INVALID: `key` is not what is expected. */
-int keys_expected(const struct keys *keys, const char *key, const char *expected);
+int keys_check(struct keys *keys, const char *list, const char *more);
+/* `key` is not what is expected. */
+int keys_expected(struct keys *keys, const char *key, const char *expected);
 
 #endif

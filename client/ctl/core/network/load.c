@@ -37,7 +37,7 @@ int load_emit(struct load *load, const struct network_operation *operation)
 	return 0;
 }
 
-int load_find(struct load *load, const struct keys *keys, const char *name, int *tensor)
+int load_find(struct load *load, struct keys *keys, const char *name, int *tensor)
 {
 	const json_t *there = json_object_get(load->scope, name), *gone = json_object_get(load->gone, name);
 	const struct network_operation nowhere = {.place = 0};
@@ -67,7 +67,7 @@ static int read_declared(struct load *load, const char *name, const json_t *json
 {
 	struct network *network = load->network;
 	char where[NETWORK_TEXT_BYTES];
-	const struct keys keys = {json, where, load->error};
+	struct keys keys = {json, where, load->error, 0};
 	int index;
 	snprintf(where, sizeof(where), "tensor \"%.63s\"", name);
 	if (!*name || !json_is_object(json))
@@ -84,13 +84,12 @@ static int read_whole(struct load *load)
 {
 	struct network *network = load->network;
 	json_t *whole = network->document.whole, *tensors = json_object_get(whole, "tensors");
-	const struct keys keys = {whole, "the network", load->error};
-	int rounding = 0, status = keys_check(&keys, "name tensors operations rounding comment", "");
-	if (!status)
-		status = keys_string(&keys, "name", &network->name);
-	if (!status)
-		status = keys_name(&keys, "rounding", "rounding", npumem_rounding_parse, npumem_rounding_name,
-				   &rounding);
+	struct keys keys = {whole, "the network", load->error, 0};
+	int rounding = 0;
+	keys_check(&keys, "name tensors operations rounding comment", "");
+	keys_string(&keys, "name", &network->name);
+	int status =
+		keys_name(&keys, "rounding", "rounding", npumem_rounding_parse, npumem_rounding_name, &rounding);
 	if (!status && rounding)
 		status = npumem_param_parse("rounding", npumem_rounding_name(rounding), &network->rounding,
 					    load->error);

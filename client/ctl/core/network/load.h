@@ -23,18 +23,18 @@ int load_no_memory(struct npumem_error *error);
 /* Appends to the network's operations. 0 or RESOURCE_EXHAUSTED. */
 int load_emit(struct load *load, const struct network_operation *operation);
 /* The tensor of that name; one of "tensors" is born before the operation that is being read. 0 or INVALID. */
-int load_find(struct load *load, const struct keys *keys, const char *name, int *tensor);
+int load_find(struct load *load, struct keys *keys, const char *name, int *tensor);
 
 /* tensor.c: a new tensor of the keys, under `name`, not born yet. */
-int tensor_new(struct load *load, const struct keys *keys, const char *name, int *tensor);
+int tensor_new(struct load *load, struct keys *keys, const char *name, int *tensor);
 /* Reads what an allocation may say; `own` is what the object has beside it ("alloc"). */
-int tensor_parse(const struct keys *keys, const char *own, struct network_tensor *tensor);
+int tensor_parse(struct keys *keys, const char *own, struct network_tensor *tensor);
 /* Emits its allocation, and what it is first given. `at` says place and line. */
 int tensor_born(struct load *load, int tensor, const struct network_operation *at);
 /* A number to fill with. */
-int tensor_value(const struct keys *keys, const char *key, struct network_operation *operation);
+int tensor_value(struct keys *keys, const char *key, struct network_operation *operation);
 /* "quantize" (or `key`), "rounding" and "perm". */
-int tensor_conversion(const struct keys *keys, const char *key, struct network_operation *operation);
+int tensor_conversion(struct keys *keys, const char *key, struct network_operation *operation);
 
 /* operation.c: one operation into load->pending, whose place is set in `at`. */
 int operation_read(struct load *load, const json_t *json, struct network_operation *at);
@@ -43,7 +43,7 @@ int operation_read(struct load *load, const json_t *json, struct network_operati
 int operation_append(struct load *load, const struct network_operation *operation);
 
 /* runs.c: the operands and parameters of a run, which it appends. */
-int runs_read(struct load *load, const struct keys *keys, struct network_operation *operation);
+int runs_read(struct load *load, struct keys *keys, struct network_operation *operation);
 
 /* lower.c: what the tensors ask for after all is read: to be compared, to go. */
 int lower(struct load *load);

@@ -79,7 +79,7 @@ static int list_all(struct lower *lower, struct npumem_error *error)
 static int emit(struct load *load, enum network_kind kind, int tensor, const struct network_operation *after)
 {
 	const struct network_tensor *one = &load->network->tensors[tensor];
-	const struct keys keys = {one->json, "", NULL};
+	struct keys keys = {one->json, "", NULL, 0};
 	struct network_operation operation = {.kind = kind,
 					      .place = after->place,
 					      .line = after->line,

@@ -9,7 +9,7 @@
 
 enum { OPERATION_GROUP_MAX = 256 };
 
-typedef int operation_reader(struct load *load, const struct keys *keys, struct network_operation *operation);
+typedef int operation_reader(struct load *load, struct keys *keys, struct network_operation *operation);
 
 static operation_reader read_alloc, read_open, read_view, read_free, read_seal, read_write, read_fill, read_copy,
 	read_read, read_host;
@@ -54,7 +54,7 @@ int operation_append(struct load *load, const struct network_operation *operatio
 }
 
 /* The tensor that a key names. */
-static int read_tensor(struct load *load, const struct keys *keys, const char *key, int *tensor)
+static int read_tensor(struct load *load, struct keys *keys, const char *key, int *tensor)
 {
 	const char *name;
 	int status = keys_needs(keys, key, &name);
@@ -63,7 +63,7 @@ static int read_tensor(struct load *load, const struct keys *keys, const char *k
 
 /* ---- a kind each ---- */
 
-static int read_alloc(struct load *load, const struct keys *keys, struct network_operation *operation)
+static int read_alloc(struct load *load, struct keys *keys, struct network_operation *operation)
 {
 	const char *name;
 	int status = keys_needs(keys, "alloc", &name);
@@ -74,7 +74,7 @@ static int read_alloc(struct load *load, const struct keys *keys, struct network
 	return status ? status : tensor_born(load, operation->tensor, operation);
 }
 
-static int read_open(struct load *load, const struct keys *keys, struct network_operation *operation)
+static int read_open(struct load *load, struct keys *keys, struct network_operation *operation)
 {
 	const char *name, *from = NULL;
 	int status = keys_needs(keys, "open", &name);
@@ -90,7 +90,7 @@ static int read_open(struct load *load, const struct keys *keys, struct network_
 	return operation_append(load, operation);
 }
 
-static int read_view(struct load *load, const struct keys *keys, struct network_operation *operation)
+static int read_view(struct load *load, struct keys *keys, struct network_operation *operation)
 {
 	const char *name;
 	struct network_tensor view = {.is_format = json_object_get(keys->object, "frac_bits")};
@@ -100,16 +100,15 @@ static int read_view(struct load *load, const struct keys *keys, struct network_
 		status = read_tensor(load, keys, "of", &base);
 	if (!status)
 		status = tensor_new(load, keys, name, &operation->tensor);
-	if (!status)
-		status = keys_dims(keys, "shape", &view.shape);
-	if (!status)
-		status = keys_dims(keys, "from", &view.from);
-	if (!status)
-		status = keys_dims(keys, "to", &view.to);
-	if (!status && view.is_format)
-		status = keys_count(keys, "frac_bits", &view.frac_bits);
 	if (status)
 		return status;
+	keys_dims(keys, "shape", &view.shape);
+	keys_dims(keys, "from", &view.from);
+	keys_dims(keys, "to", &view.to);
+	if (view.is_format)
+		keys_count(keys, "frac_bits", &view.frac_bits);
+	if (keys->status)
+		return keys->status;
 	bool has_from = json_object_get(keys->object, "from"), has_to = json_object_get(keys->object, "to");
 	if ((view.is_slice ? !has_from || !has_to : has_from || has_to) ||
 	    (view.is_format && json_object_get(keys->object, "shape")))
@@ -158,8 +157,7 @@ static int forget(struct load *load, int tensor, unsigned place)
 	return status;
 }
 
-static int free_one(struct load *load, const struct keys *keys, const char *name,
-		    struct network_operation *operation)
+static int free_one(struct load *load, struct keys *keys, const char *name, struct network_operation *operation)
 {
 	int status = load_find(load, keys, name, &operation->tensor);
 	if (status)
@@ -172,7 +170,7 @@ static int free_one(struct load *load, const struct keys *keys, const char *name
 	return status ? status : forget(load, operation->tensor, operation->place);
 }
 
-static int read_free(struct load *load, const struct keys *keys, struct network_operation *operation)
+static int read_free(struct load *load, struct keys *keys, struct network_operation *operation)
 {
 	const json_t *list = json_object_get(keys->object, "free");
 	const char *name;
@@ -189,14 +187,14 @@ static int read_free(struct load *load, const struct keys *keys, struct network_
 	return status;
 }
 
-static int read_seal(struct load *load, const struct keys *keys, struct network_operation *operation)
+static int read_seal(struct load *load, struct keys *keys, struct network_operation *operation)
 {
 	int status = read_tensor(load, keys, "seal", &operation->tensor);
 	return status ? status : operation_append(load, operation);
 }
 
 /* write, expect */
-static int read_write(struct load *load, const struct keys *keys, struct network_operation *operation)
+static int read_write(struct load *load, struct keys *keys, struct network_operation *operation)
 {
 	int status = read_tensor(load, keys, network_kind_name(operation->kind), &operation->tensor);
 	if (!status)
@@ -206,7 +204,7 @@ static int read_write(struct load *load, const struct keys *keys, struct network
 	return status ? status : operation_append(load, operation);
 }
 
-static int read_read(struct load *load, const struct keys *keys, struct network_operation *operation)
+static int read_read(struct load *load, struct keys *keys, struct network_operation *operation)
 {
 	int status = read_tensor(load, keys, "read", &operation->tensor);
 	if (!status)
@@ -222,7 +220,7 @@ static int read_read(struct load *load, const struct keys *keys, struct network_
 	return status ? status : operation_append(load, operation);
 }
 
-static int read_fill(struct load *load, const struct keys *keys, struct network_operation *operation)
+static int read_fill(struct load *load, struct keys *keys, struct network_operation *operation)
 {
 	int status = read_tensor(load, keys, "fill", &operation->tensor);
 	if (!status)
@@ -230,7 +228,7 @@ static int read_fill(struct load *load, const struct keys *keys, struct network_
 	return status ? status : operation_append(load, operation);
 }
 
-static int read_copy(struct load *load, const struct keys *keys, struct network_operation *operation)
+static int read_copy(struct load *load, struct keys *keys, struct network_operation *operation)
 {
 	int status = read_tensor(load, keys, "copy", &operation->tensor);
 	if (!status)
@@ -239,7 +237,7 @@ static int read_copy(struct load *load, const struct keys *keys, struct network_
 }
 
 /* npumem-import --host writes such steps; no kind stands for them, as nothing here runs them. */
-static int read_host(struct load *load, const struct keys *keys, struct network_operation *operation)
+static int read_host(struct load *load, struct keys *keys, struct network_operation *operation)
 {
 	(void)operation;
 	return npumem_error_set(load->error, NPUMEM_INVALID,
@@ -269,7 +267,7 @@ static int read_one(struct load *load, const json_t *json, struct network_operat
 	json_t *object = (json_t *)(uintptr_t)json;
 	const struct row *row = NULL;
 	char where[2 * NETWORK_TEXT_BYTES], place[NETWORK_TEXT_BYTES];
-	struct keys keys = {json, where, load->error};
+	struct keys keys = {json, where, load->error, 0};
 	at->tensor = at->source = NETWORK_NONE;
 	network_where(load->network, at, place);
 	if (!json_is_object(json))
@@ -303,7 +301,7 @@ int operation_read(struct load *load, const json_t *json, struct network_operati
 {
 	const json_t *group = json_object_get(json, "parallel");
 	char where[NETWORK_TEXT_BYTES];
-	const struct keys keys = {json, network_where(load->network, at, where), load->error};
+	struct keys keys = {json, network_where(load->network, at, where), load->error, 0};
 	int status;
 	if (!group)
 		return read_one(load, json, at);

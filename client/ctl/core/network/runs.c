@@ -8,8 +8,8 @@
 
 enum { RUNS_PARAM_BYTES = 96 };
 
-static int add_operand(struct load *load, const struct keys *keys, const char *role, size_t index,
-		       const json_t *value, struct network_operation *operation)
+static int add_operand(struct load *load, struct keys *keys, const char *role, size_t index, const json_t *value,
+		       struct network_operation *operation)
 {
 	struct network *network = load->network;
 	char text[NPUMEM_FIELD_KEY_BYTES];
@@ -35,7 +35,7 @@ static int add_operand(struct load *load, const struct keys *keys, const char *r
 }
 
 /* "in": ["a", "b"] is in0=a in1=b of a numbered family. */
-static int add_operands(struct load *load, const struct keys *keys, const char *role, const json_t *value,
+static int add_operands(struct load *load, struct keys *keys, const char *role, const json_t *value,
 			struct network_operation *operation)
 {
 	int status = 0;
@@ -47,7 +47,7 @@ static int add_operands(struct load *load, const struct keys *keys, const char *
 }
 
 /* A value as the command line writes it: "1,2". */
-static int param_text(const struct keys *keys, const char *key, const json_t *value, char *text)
+static int param_text(struct keys *keys, const char *key, const json_t *value, char *text)
 {
 	const json_t *one = value;
 	size_t at = 0, n = json_is_array(value) ? json_array_size(value) : 1;
@@ -68,7 +68,7 @@ static int param_text(const struct keys *keys, const char *key, const json_t *va
 	return keys_expected(keys, key, "an integer, a word, or a short list of them");
 }
 
-static int add_param(struct load *load, const struct keys *keys, const char *key, const json_t *value,
+static int add_param(struct load *load, struct keys *keys, const char *key, const json_t *value,
 		     struct network_operation *operation)
 {
 	struct network *network = load->network;
@@ -101,7 +101,7 @@ static int add_rounding(struct load *load, struct network_operation *operation)
 	return 0;
 }
 
-static int read_kernel(const struct keys *keys, struct network_operation *operation)
+static int read_kernel(struct keys *keys, struct network_operation *operation)
 {
 	struct npumem_error why = {.status = 0};
 	const char *name;
@@ -111,7 +111,7 @@ static int read_kernel(const struct keys *keys, struct network_operation *operat
 	return npumem_error_set(keys->error, NPUMEM_INVALID, "%s: %.400s", keys->where, why.message);
 }
 
-static int check_run_keys(const struct keys *keys, const struct npumem_kernel_row *kernel)
+static int check_run_keys(struct keys *keys, const struct npumem_kernel_row *kernel)
 {
 	char params[160];
 	snprintf(params, sizeof(params), "%s%srounding name comment run", kernel->parameters,
@@ -132,7 +132,7 @@ static bool is_given(const struct network *network, const struct network_operati
 }
 
 /* Every role that may not be left out. */
-static int check_roles(const struct load *load, const struct keys *keys, const struct network_operation *operation)
+static int check_roles(const struct load *load, struct keys *keys, const struct network_operation *operation)
 {
 	for (const char *role = operation->kernel->roles; *(role += strspn(role, " >"));) {
 		size_t length = strcspn(role, " ?*");
@@ -145,7 +145,7 @@ static int check_roles(const struct load *load, const struct keys *keys, const s
 	return 0;
 }
 
-int runs_read(struct load *load, const struct keys *keys, struct network_operation *operation)
+int runs_read(struct load *load, struct keys *keys, struct network_operation *operation)
 {
 	json_t *object = (json_t *)(uintptr_t)keys->object;
 	const struct network *network = load->network;

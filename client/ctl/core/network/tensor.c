@@ -9,7 +9,7 @@
 static const char tensor_keys[] = "shape dtype frac_bits layout mode stride rows cols w start_npu address reuse "
 				  "dma_only pinned keep file quantize rounding perm fill expect comment";
 
-int tensor_new(struct load *load, const struct keys *keys, const char *name, int *index)
+int tensor_new(struct load *load, struct keys *keys, const char *name, int *index)
 {
 	struct network *network = load->network;
 	const json_t *there = json_object_get(load->scope, name);
@@ -32,38 +32,24 @@ int tensor_new(struct load *load, const struct keys *keys, const char *name, int
 	return 0;
 }
 
-static int parse_spec(const struct keys *keys, struct npumem_spec *spec)
+static int parse_spec(struct keys *keys, struct npumem_spec *spec)
 {
-	int status = keys_name(keys, "dtype", "element type", npumem_dtype_parse, npumem_dtype_name, &spec->dtype);
-	if (!status && !spec->dtype)
-		status = keys_expected(keys, "dtype",
-				       "int8, uint8, int16, uint16, int32, uint32, fp32, fx8 or "
-				       "fx16");
-	if (!status)
-		status = keys_name(keys, "layout", "layout", npumem_layout_parse, npumem_layout_name,
-				   &spec->layout);
-	if (!status)
-		status = keys_name(keys, "mode", "storage mode", npumem_mode_parse, npumem_mode_name, &spec->mode);
-	if (!status)
-		status = keys_dims(keys, "shape", &spec->shape);
-	if (!status)
-		status = keys_dims(keys, "stride", &spec->stride);
-	if (!status)
-		status = keys_count(keys, "frac_bits", &spec->frac_bits);
-	if (!status)
-		status = keys_count(keys, "rows", &spec->rows);
-	if (!status)
-		status = keys_count(keys, "cols", &spec->cols);
-	if (!status)
-		status = keys_count(keys, "w", &spec->w);
-	if (!status)
-		status = keys_count(keys, "start_npu", &spec->start_npu);
-	if (!status)
-		status = keys_count(keys, "address", &spec->address);
-	return status;
+	if (!keys_name(keys, "dtype", "element type", npumem_dtype_parse, npumem_dtype_name, &spec->dtype) &&
+	    !spec->dtype)
+		keys_expected(keys, "dtype", "int8, uint8, int16, uint16, int32, uint32, fp32, fx8 or fx16");
+	keys_name(keys, "layout", "layout", npumem_layout_parse, npumem_layout_name, &spec->layout);
+	keys_name(keys, "mode", "storage mode", npumem_mode_parse, npumem_mode_name, &spec->mode);
+	keys_dims(keys, "shape", &spec->shape);
+	keys_dims(keys, "stride", &spec->stride);
+	keys_count(keys, "frac_bits", &spec->frac_bits);
+	keys_count(keys, "rows", &spec->rows);
+	keys_count(keys, "cols", &spec->cols);
+	keys_count(keys, "w", &spec->w);
+	keys_count(keys, "start_npu", &spec->start_npu);
+	return keys_count(keys, "address", &spec->address);
 }
 
-static int check_spec(const struct keys *keys, const struct npumem_spec *spec)
+static int check_spec(struct keys *keys, const struct npumem_spec *spec)
 {
 	const json_t *object = keys->object;
 	bool has_rows = json_object_get(object, "rows") || json_object_get(object, "cols");
@@ -81,7 +67,7 @@ static int check_spec(const struct keys *keys, const struct npumem_spec *spec)
 	return 0;
 }
 
-int tensor_value(const struct keys *keys, const char *key, struct network_operation *operation)
+int tensor_value(struct keys *keys, const char *key, struct network_operation *operation)
 {
 	const json_t *value = json_object_get(keys->object, key);
 	if (!json_is_number(value))
@@ -92,7 +78,7 @@ int tensor_value(const struct keys *keys, const char *key, struct network_operat
 	return 0;
 }
 
-static int read_perm(const struct keys *keys, struct stream_perm *perm)
+static int read_perm(struct keys *keys, struct stream_perm *perm)
 {
 	const json_t *json = json_object_get(keys->object, "perm");
 	unsigned seen = 0, n = (unsigned)json_array_size(json);
@@ -112,14 +98,12 @@ static int read_perm(const struct keys *keys, struct stream_perm *perm)
 	return keys_expected(keys, "perm", "a permutation like [1,0,2,3]");
 }
 
-int tensor_conversion(const struct keys *keys, const char *key, struct network_operation *operation)
+int tensor_conversion(struct keys *keys, const char *key, struct network_operation *operation)
 {
-	int status = keys_bool(keys, key, &operation->converts);
-	if (!status)
-		status = read_perm(keys, &operation->perm);
-	if (!status)
-		status = keys_name(keys, "rounding", "rounding", npumem_rounding_parse, npumem_rounding_name,
-				   &operation->rounding);
+	keys_bool(keys, key, &operation->converts);
+	read_perm(keys, &operation->perm);
+	int status = keys_name(keys, "rounding", "rounding", npumem_rounding_parse, npumem_rounding_name,
+			       &operation->rounding);
 	if (!status && operation->rounding && !operation->converts)
 		return npumem_error_set(keys->error, NPUMEM_INVALID, "%s: \"rounding\" is for \"%s\": true",
 					keys->where, key);
@@ -127,7 +111,7 @@ int tensor_conversion(const struct keys *keys, const char *key, struct network_o
 }
 
 /* What an allocation is first given. */
-static int check_content(const struct keys *keys, struct network_tensor *tensor)
+static int check_content(struct keys *keys, struct network_tensor *tensor)
 {
 	struct network_operation operation = {.converts = false};
 	bool has_file = json_object_get(keys->object, "file"), has_fill = json_object_get(keys->object, "fill");
@@ -148,22 +132,18 @@ static int check_content(const struct keys *keys, struct network_tensor *tensor)
 	return status;
 }
 
-int tensor_parse(const struct keys *keys, const char *own, struct network_tensor *tensor)
+int tensor_parse(struct keys *keys, const char *own, struct network_tensor *tensor)
 {
-	int status = keys_check(keys, tensor_keys, own);
-	if (!status)
-		status = parse_spec(keys, &tensor->spec);
+	keys_check(keys, tensor_keys, own);
+	int status = parse_spec(keys, &tensor->spec);
 	if (!status)
 		status = check_spec(keys, &tensor->spec);
-	if (!status)
-		status = keys_name(keys, "reuse", "reuse policy", npumem_reuse_parse, npumem_reuse_name,
-				   &tensor->reuse);
-	if (!status)
-		status = keys_bool(keys, "dma_only", &tensor->dma_only);
-	if (!status)
-		status = keys_bool(keys, "pinned", &tensor->pinned);
-	if (!status)
-		status = keys_bool(keys, "keep", &tensor->keep);
+	if (status)
+		return status;
+	keys_name(keys, "reuse", "reuse policy", npumem_reuse_parse, npumem_reuse_name, &tensor->reuse);
+	keys_bool(keys, "dma_only", &tensor->dma_only);
+	keys_bool(keys, "pinned", &tensor->pinned);
+	status = keys_bool(keys, "keep", &tensor->keep);
 	if (!status && tensor->keep && strlen(tensor->name) > NPUMEM_NAME_BYTES_MAX)
 		return npumem_error_set(keys->error, NPUMEM_INVALID,
 					"%s: a name that is kept has at most %d bytes", keys->where,
@@ -175,7 +155,7 @@ int tensor_born(struct load *load, int index, const struct network_operation *at
 {
 	struct network *network = load->network;
 	struct network_tensor *tensor = &network->tensors[index];
-	const struct keys keys = {tensor->json, "", load->error};
+	struct keys keys = {tensor->json, "", load->error, 0};
 	struct network_operation operation = {.kind = NETWORK_ALLOC,
 					      .place = at->place,
 					      .line = at->line,

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/ctl/core/jsons.h"
+
 enum { N_KINDS = 4, KEY_BYTES = 160 };
 static const char *const kinds[N_KINDS] = {"data", "dummy", "padding", "empty"};
 
@@ -16,17 +18,6 @@ struct memory {
 	json_int_t bytes[N_KINDS];
 	bool changed, failed;
 };
-
-static const char *text(const json_t *object, const char *key)
-{
-	const char *value = json_string_value(json_object_get(object, key));
-	return value ? value : "";
-}
-
-static json_int_t number(const json_t *object, const char *key)
-{
-	return json_integer_value(json_object_get(object, key));
-}
 
 static const char *key_of(char key[KEY_BYTES], json_int_t uid, const char *name)
 {
@@ -41,22 +32,23 @@ static void count(struct memory *memory, const json_t *tensor, int sign)
 {
 	const json_t *blocks = json_object_get(json_object_get(tensor, "place"), "blocks");
 	for (unsigned i = 0; i < N_KINDS; i++)
-		memory->bytes[i] += sign * number(blocks, kinds[i]);
+		memory->bytes[i] += sign * jsons_number(blocks, kinds[i]);
 	memory->changed = true;
 }
 
 static void enter(struct memory *memory, const json_t *tensor, json_int_t session)
 {
 	char key[KEY_BYTES];
-	const char *handle = text(tensor, "handle"), *name = text(tensor, "name");
+	const char *handle = jsons_string(tensor, "handle"), *name = jsons_string(tensor, "name");
 	if (!*handle || json_object_get(memory->held, handle) ||
-	    strspn(text(tensor, "base_handle"), "0") < strlen(text(tensor, "base_handle")))
+	    strspn(jsons_string(tensor, "base_handle"), "0") < strlen(jsons_string(tensor, "base_handle")))
 		return;
 	memory->failed |= json_object_set_new(memory->held, handle,
 					      json_pack("{s:O, s:I}", "told", tensor, "session", session)) != 0;
 	if (*name)
-		memory->failed |= json_object_set_new(memory->names, key_of(key, number(tensor, "uid"), name),
-						      json_string(handle)) != 0;
+		memory->failed |=
+			json_object_set_new(memory->names, key_of(key, jsons_number(tensor, "uid"), name),
+					    json_string(handle)) != 0;
 	count(memory, tensor, 1);
 }
 
@@ -77,8 +69,10 @@ static void free_all(struct memory *memory, const json_t *entry)
 	json_array_foreach(json_object_get(json_object_get(json_object_get(entry, "request"), "free"), "tensors"),
 			   i, ref)
 	{
-		const char *named = text(memory->names, key_of(key, number(entry, "uid"), text(ref, "name")));
-		snprintf(handle, sizeof(handle), "%s", *text(ref, "handle") ? text(ref, "handle") : named);
+		const char *named = jsons_string(
+			memory->names, key_of(key, jsons_number(entry, "uid"), jsons_string(ref, "name")));
+		snprintf(handle, sizeof(handle), "%s",
+			 *jsons_string(ref, "handle") ? jsons_string(ref, "handle") : named);
 		leave(memory, handle);
 	}
 }
@@ -90,7 +84,7 @@ static void end_session(struct memory *memory, json_int_t session)
 	void *next;
 	json_object_foreach_safe(memory->held, next, handle, one)
 	{
-		if (number(one, "session") != session || *text(json_object_get(one, "told"), "name"))
+		if (jsons_number(one, "session") != session || *jsons_string(json_object_get(one, "told"), "name"))
 			continue;
 		count(memory, json_object_get(one, "told"), -1);
 		json_object_del(memory->held, handle);
@@ -113,15 +107,15 @@ static void apply(struct memory *memory, const json_t *entry)
 	const json_t *answer = json_object_get(entry, "answer"), *tensor;
 	bool is_before = json_is_true(json_object_get(entry, "before"));
 	size_t i;
-	if (*text(entry, "status"))
+	if (*jsons_string(entry, "status"))
 		return;
 	if (json_is_true(json_object_get(entry, "ended")))
-		end_session(memory, number(entry, "session"));
+		end_session(memory, jsons_number(entry, "session"));
 	json_array_foreach(json_object_get(json_object_get(answer, is_before ? "list" : "allocated"), "tensors"),
-			   i, tensor) enter(memory, tensor, number(is_before ? tensor : entry, "session"));
+			   i, tensor) enter(memory, tensor, jsons_number(is_before ? tensor : entry, "session"));
 	free_all(memory, entry);
 	if (!is_before)
-		step(memory, number(entry, "answered_ns"));
+		step(memory, jsons_number(entry, "answered_ns"));
 }
 
 json_t *memory_of(const json_t *entries)

@@ -9,6 +9,7 @@
 
 #include <npumem/kernels.h>
 
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/roles.h"
 
 enum { LOOK_BACK = 512 /* rows, for what was waited for */ };
@@ -22,17 +23,6 @@ struct reading {
 	bool failed;
 };
 
-static const char *text(const json_t *object, const char *key)
-{
-	const char *value = json_string_value(json_object_get(object, key));
-	return value ? value : "";
-}
-
-static json_int_t number(const json_t *object, const char *key)
-{
-	return json_integer_value(json_object_get(object, key));
-}
-
 static void set(struct reading *reading, json_t *object, const char *key, json_t *value)
 {
 	reading->failed |= json_object_set_new(object, key, value) != 0;
@@ -44,16 +34,18 @@ static void learn(struct reading *reading, const json_t *tensor)
 {
 	char key[160];
 	const json_t *place = json_object_get(tensor, "place");
-	set(reading, reading->sizes, text(tensor, "handle"),
-	    json_integer(number(json_object_get(place, "blocks"), "data")));
-	if (!*text(tensor, "name")) {
-		if (*text(tensor, "label"))
-			set(reading, reading->names, text(tensor, "handle"), json_string(text(tensor, "label")));
+	set(reading, reading->sizes, jsons_string(tensor, "handle"),
+	    json_integer(jsons_number(json_object_get(place, "blocks"), "data")));
+	if (!*jsons_string(tensor, "name")) {
+		if (*jsons_string(tensor, "label"))
+			set(reading, reading->names, jsons_string(tensor, "handle"),
+			    json_string(jsons_string(tensor, "label")));
 		return;
 	}
-	snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT ":%.120s", number(tensor, "uid"), text(tensor, "name"));
-	set(reading, reading->handles, key, json_string(text(tensor, "handle")));
-	set(reading, reading->names, text(tensor, "handle"), json_string(text(tensor, "name")));
+	snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT ":%.120s", jsons_number(tensor, "uid"),
+		 jsons_string(tensor, "name"));
+	set(reading, reading->handles, key, json_string(jsons_string(tensor, "handle")));
+	set(reading, reading->names, jsons_string(tensor, "handle"), json_string(jsons_string(tensor, "name")));
 }
 
 static void learn_all(struct reading *reading, const json_t *answer)
@@ -73,14 +65,15 @@ static void learn_all(struct reading *reading, const json_t *answer)
 static const char *handle_of(const struct reading *reading, const json_t *ref)
 {
 	char key[160];
-	const char *name = text(ref, "name");
-	if (*text(ref, "handle"))
-		return text(ref, "handle");
+	const char *name = jsons_string(ref, "name");
+	if (*jsons_string(ref, "handle"))
+		return jsons_string(ref, "handle");
 	if (strchr(name, ':'))
 		snprintf(key, sizeof(key), "%.150s", name);
 	else
-		snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT ":%.120s", number(reading->entry, "uid"), name);
-	return text(reading->handles, key);
+		snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT ":%.120s", jsons_number(reading->entry, "uid"),
+			 name);
+	return jsons_string(reading->handles, key);
 }
 
 /* ---- rows ---- */
@@ -88,7 +81,8 @@ static const char *handle_of(const struct reading *reading, const json_t *ref)
 static void add_tensor(struct reading *reading, json_t *tensors, const char *role, const json_t *ref, bool writes)
 {
 	const char *handle = ref ? handle_of(reading, ref) : "";
-	json_t *use = ref ? json_pack("[s, s, b, s]", role, handle, writes, text(reading->names, handle)) : NULL;
+	json_t *use =
+		ref ? json_pack("[s, s, b, s]", role, handle, writes, jsons_string(reading->names, handle)) : NULL;
 	if (ref)
 		reading->failed |= !use || json_array_append_new(tensors, use);
 }
@@ -106,11 +100,11 @@ static const char *fill_run(struct reading *reading, const json_t *run, json_t *
 	const struct npumem_kernel_row *row;
 	const json_t *operand;
 	size_t i;
-	kernel_name(text(run, "kernel"), name);
+	kernel_name(jsons_string(run, "kernel"), name);
 	row = npumem_kernel_by_name(name);
 	json_array_foreach(json_object_get(run, "operands"), i, operand)
 	{
-		const char *role = text(operand, "role");
+		const char *role = jsons_string(operand, "role");
 		add_tensor(reading, tensors, role, json_object_get(operand, "tensor"),
 			   row && roles_is_output(row, role));
 	}
@@ -144,17 +138,17 @@ static void set_done(struct reading *reading, json_t *row, const json_t *done)
 	json_int_t bytes = 0;
 	size_t i;
 	for (i = 0; i < sizeof(counts) / sizeof(*counts); i++)
-		if (number(done, counts[i]))
-			set(reading, row, counts[i], json_integer(number(done, counts[i])));
+		if (jsons_number(done, counts[i]))
+			set(reading, row, counts[i], json_integer(jsons_number(done, counts[i])));
 	json_array_foreach(json_object_get(done, "destroyed"), i, destroyed) bytes +=
-		number(destroyed, "total_bytes");
+		jsons_number(destroyed, "total_bytes");
 	if (bytes)
 		set(reading, row, "destroyed", json_integer(bytes));
-	if (*text(done, "warning"))
-		set(reading, row, "warning", json_string(text(done, "warning")));
-	if (number(done, "end_ns")) {
-		set(reading, row, "start", json_integer(number(done, "start_ns")));
-		set(reading, row, "end", json_integer(number(done, "end_ns")));
+	if (*jsons_string(done, "warning"))
+		set(reading, row, "warning", json_string(jsons_string(done, "warning")));
+	if (jsons_number(done, "end_ns")) {
+		set(reading, row, "start", json_integer(jsons_number(done, "start_ns")));
+		set(reading, row, "end", json_integer(jsons_number(done, "end_ns")));
 	}
 }
 
@@ -163,10 +157,11 @@ static void set_done(struct reading *reading, json_t *row, const json_t *done)
 static void set_bytes(struct reading *reading, json_t *row, const json_t *message, const json_t *tensors)
 {
 	const json_t *write = json_object_get(message, "write"), *read = json_object_get(message, "read");
-	json_int_t bytes = number(write, "data");
+	json_int_t bytes = jsons_number(write, "data");
 	const char *handle = json_string_value(json_array_get(json_array_get(tensors, 0), 1));
-	if (!bytes && !json_object_get(message, "run") && !number(write, "count") && !number(read, "count"))
-		bytes = number(reading->sizes, handle ? handle : "");
+	if (!bytes && !json_object_get(message, "run") && !jsons_number(write, "count") &&
+	    !jsons_number(read, "count"))
+		bytes = jsons_number(reading->sizes, handle ? handle : "");
 	if (bytes)
 		set(reading, row, "bytes", json_integer(bytes));
 }
@@ -182,18 +177,18 @@ static void add_row(struct reading *reading, const json_t *message, int index, c
 		json_decref(row);
 		return;
 	}
-	set(reading, row, "request", json_integer(number(reading->entry, "number")));
+	set(reading, row, "request", json_integer(jsons_number(reading->entry, "number")));
 	set(reading, row, "index", json_integer(index));
-	set(reading, row, "session", json_integer(number(reading->entry, "session")));
-	set(reading, row, "uid", json_integer(number(reading->entry, "uid")));
-	set(reading, row, "pid", json_integer(number(reading->entry, "pid")));
+	set(reading, row, "session", json_integer(jsons_number(reading->entry, "session")));
+	set(reading, row, "uid", json_integer(jsons_number(reading->entry, "uid")));
+	set(reading, row, "pid", json_integer(jsons_number(reading->entry, "pid")));
 	set(reading, row, "queue", json_string(json_object_get(message, "run") ? "kernel" : "dma"));
 	set(reading, row, "name", json_string(what));
 	set_bytes(reading, row, message, tensors);
-	if (*text(message, "label"))
-		set(reading, row, "label", json_string(text(message, "label")));
+	if (*jsons_string(message, "label"))
+		set(reading, row, "label", json_string(jsons_string(message, "label")));
 	set(reading, row, "tensors", tensors);
-	set(reading, row, "came", json_integer(number(reading->entry, "came_ns")));
+	set(reading, row, "came", json_integer(jsons_number(reading->entry, "came_ns")));
 	set_done(reading, row, done);
 	reading->failed |= json_array_append_new(reading->rows, row) != 0;
 }
@@ -205,7 +200,7 @@ static void add_list(struct reading *reading, const json_t *submit, const json_t
 	size_t i;
 	json_array_foreach(json_object_get(submitted, "done"), i, done)
 	{
-		json_int_t at = number(done, "operation");
+		json_int_t at = jsons_number(done, "operation");
 		const json_t *operation = json_array_get(operations, at >= 0 ? (size_t)at : 0);
 		if (operation)
 			add_row(reading, operation, (int)at, done);
@@ -235,14 +230,15 @@ static bool conflict(const json_t *a, const json_t *b)
 static void find_waited_for(struct reading *reading, size_t at)
 {
 	json_t *row = json_array_get(reading->rows, at);
-	json_int_t came = number(row, "came"), start = number(row, "start"), best = 0;
+	json_int_t came = jsons_number(row, "came"), start = jsons_number(row, "start"), best = 0;
 	size_t found = at;
 	bool conflicts = false;
 	for (size_t n = 1; came && start > came && n <= LOOK_BACK && n <= at; n++) {
 		const json_t *other = json_array_get(reading->rows, at - n);
-		json_int_t end = number(other, "end");
+		json_int_t end = jsons_number(other, "end");
 		bool shares = end > came && end <= start && conflict(row, other);
-		if (end <= came || end > start || (!shares && strcmp(text(row, "queue"), text(other, "queue"))))
+		if (end <= came || end > start ||
+		    (!shares && strcmp(jsons_string(row, "queue"), jsons_string(other, "queue"))))
 			continue;
 		if (found == at || (shares && !conflicts) || (shares == conflicts && end > best)) {
 			found = at - n;
@@ -272,7 +268,7 @@ json_t *operations_of(const json_t *entries)
 		if (json_object_get(request, "submit"))
 			add_list(&reading, json_object_get(request, "submit"),
 				 json_object_get(answer, "submitted"));
-		else if (!*text(reading.entry, "status"))
+		else if (!*jsons_string(reading.entry, "status"))
 			add_row(&reading, request, -1, json_object_get(answer, "done"));
 		if (!json_is_true(json_object_get(reading.entry, "before")))
 			learn_all(&reading, answer);

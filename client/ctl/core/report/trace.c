@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/jsons.h"
 #include "client/ctl/core/report/memory.h"
 
 enum { LANES = 32, LANE_NAME_BYTES = 24 };
@@ -24,17 +25,6 @@ struct trace {
 	bool failed;
 };
 
-static json_int_t number(const json_t *object, const char *key)
-{
-	return json_integer_value(json_object_get(object, key));
-}
-
-static const char *text(const json_t *object, const char *key)
-{
-	const char *value = json_string_value(json_object_get(object, key));
-	return value ? value : "";
-}
-
 /* A quarter of a nanosecond above, as viewers cut off what is below a nanosecond, and 0.123 * 1000 is less than
  * 123: a slice would begin before the end of the one before it. Durations may become shorter. */
 static double microseconds(const struct trace *trace, json_int_t ns)
@@ -51,7 +41,7 @@ static void add_event(struct trace *trace, json_t *event)
 
 static struct client *client_of(struct trace *trace, const json_t *row)
 {
-	json_int_t session = number(row, "session");
+	json_int_t session = jsons_number(row, "session");
 	char name[96];
 	for (size_t i = trace->n_clients; i-- > 0;)
 		if (trace->clients[i].session == session)
@@ -65,7 +55,7 @@ static struct client *client_of(struct trace *trace, const json_t *row)
 	grown[trace->n_clients] = (struct client){.session = session};
 	snprintf(name, sizeof(name),
 		 "session %" JSON_INTEGER_FORMAT ": uid %" JSON_INTEGER_FORMAT ", pid %" JSON_INTEGER_FORMAT,
-		 session, number(row, "uid"), number(row, "pid"));
+		 session, jsons_number(row, "uid"), jsons_number(row, "pid"));
 	add_event(trace, json_pack("{s:s, s:s, s:I, s:{s:s}}", "ph", "M", "name", "process_name", "pid", session,
 				   "args", "name", name));
 	return &grown[trace->n_clients++];
@@ -117,23 +107,25 @@ static void add_wait(struct trace *trace, const json_t *row, size_t id, const js
 {
 	const json_t *found = json_object_get(row, "waited_for");
 	const json_t *other = found ? json_array_get(operations, (size_t)json_integer_value(found)) : NULL;
-	json_int_t session = number(row, "session"), start = number(row, "start");
+	json_int_t session = jsons_number(row, "session"), start = jsons_number(row, "start");
 	char name[96];
-	if (!number(row, "came") || number(row, "came") >= start)
+	if (!jsons_number(row, "came") || jsons_number(row, "came") >= start)
 		return;
-	snprintf(name, sizeof(name), "%.40s waits%s%.40s", text(row, "name"), other ? " for " : "",
-		 other ? text(other, "name") : "");
+	snprintf(name, sizeof(name), "%.40s waits%s%.40s", jsons_string(row, "name"), other ? " for " : "",
+		 other ? jsons_string(other, "name") : "");
 	add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:{s:s}}", "ph", "b", "cat", "wait", "name",
 				   name, "pid", session, "id", (json_int_t)id, "ts",
-				   microseconds(trace, number(row, "came")), "args", "why", text(row, "why")));
+				   microseconds(trace, jsons_number(row, "came")), "args", "why",
+				   jsons_string(row, "why")));
 	add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f}", "ph", "e", "cat", "wait", "name", name, "pid",
 				   session, "id", (json_int_t)id, "ts", microseconds(trace, start)));
 	if (!other || !json_object_get(other, "thread"))
 		return;
 	/* An arrow begins within its slice, and not at its end, which is another's. */
 	add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:f}", "ph", "s", "cat", "waited_for", "name",
-				   "waited for", "pid", number(other, "session"), "tid", number(other, "thread"),
-				   "id", (json_int_t)id, "ts", microseconds(trace, number(other, "start"))));
+				   "waited for", "pid", jsons_number(other, "session"), "tid",
+				   jsons_number(other, "thread"), "id", (json_int_t)id, "ts",
+				   microseconds(trace, jsons_number(other, "start"))));
 	add_event(trace, json_pack("{s:s, s:s, s:s, s:s, s:I, s:i, s:I, s:f}", "ph", "f", "bp", "e", "cat",
 				   "waited_for", "name", "waited for", "pid", session, "tid", thread, "id",
 				   (json_int_t)id, "ts", microseconds(trace, start)));
@@ -142,44 +134,45 @@ static void add_wait(struct trace *trace, const json_t *row, size_t id, const js
 static void add_begin_and_end(struct trace *trace, const json_t *row, size_t id)
 {
 	static const char *const phases[] = {"b", "e"};
-	json_int_t times[] = {number(row, "start"), number(row, "end")};
+	json_int_t times[] = {jsons_number(row, "start"), jsons_number(row, "end")};
 	for (int i = 0; i < 2; i++)
 		add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "ph", phases[i], "cat",
-					   text(row, "queue"), "name", text(row, "name"), "pid",
-					   number(row, "session"), "id", (json_int_t)id, "ts",
+					   jsons_string(row, "queue"), "name", jsons_string(row, "name"), "pid",
+					   jsons_number(row, "session"), "id", (json_int_t)id, "ts",
 					   microseconds(trace, times[i]), "args", arguments_of(row)));
 }
 
 static void add_operation(struct trace *trace, json_t *row, size_t id, const json_t *operations)
 {
-	json_int_t start = number(row, "start"), end = number(row, "end");
-	bool is_told = end && end >= start && start >= trace->begin && number(row, "came") >= trace->begin;
+	json_int_t start = jsons_number(row, "start"), end = jsons_number(row, "end");
+	bool is_told = end && end >= start && start >= trace->begin && jsons_number(row, "came") >= trace->begin;
 	struct client *client = is_told ? client_of(trace, row) : NULL;
 	if (!client)
 		return;
-	int thread = lane_of(trace, client, !strcmp(text(row, "queue"), "kernel"), start, end);
+	int thread = lane_of(trace, client, !strcmp(jsons_string(row, "queue"), "kernel"), start, end);
 	if (!thread) {
 		add_begin_and_end(trace, row, id);
 		return;
 	}
 	trace->failed |= json_object_set_new(row, "thread", json_integer(thread)) != 0;
 	add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:o}", "ph", "X", "cat",
-				   text(row, "queue"), "name", text(row, *text(row, "label") ? "label" : "name"),
-				   "pid", client->session, "tid", thread, "ts", microseconds(trace, start), "dur",
+				   jsons_string(row, "queue"), "name",
+				   jsons_string(row, *jsons_string(row, "label") ? "label" : "name"), "pid",
+				   client->session, "tid", thread, "ts", microseconds(trace, start), "dur",
 				   (double)(end - start) / 1000, "args", arguments_of(row)));
 	add_wait(trace, row, id, operations, thread);
 }
 
 static void add_refusal(struct trace *trace, const json_t *entry)
 {
-	const char *status = text(entry, "status");
-	json_int_t answered = number(entry, "answered_ns");
+	const char *status = jsons_string(entry, "status");
+	json_int_t answered = jsons_number(entry, "answered_ns");
 	if (!*status || !answered || answered < trace->begin || !client_of(trace, entry))
 		return;
 	add_event(trace, json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:{s:I, s:s}}", "ph", "i", "s", "p", "cat",
-				   "refused", "name", status, "pid", number(entry, "session"), "ts",
-				   microseconds(trace, answered), "args", "request", number(entry, "number"),
-				   "message", text(json_object_get(entry, "answer"), "message")));
+				   "refused", "name", status, "pid", jsons_number(entry, "session"), "ts",
+				   microseconds(trace, answered), "args", "request", jsons_number(entry, "number"),
+				   "message", jsons_string(json_object_get(entry, "answer"), "message")));
 }
 
 /* ---- memory ---- */
@@ -192,7 +185,7 @@ static void add_memory(struct trace *trace, const json_t *entries)
 	trace->failed |= !steps;
 	json_array_foreach(steps, i, bytes)
 	{
-		json_int_t at = number(bytes, "at");
+		json_int_t at = jsons_number(bytes, "at");
 		json_object_del(bytes, "at");
 		if (at >= trace->begin)
 			add_event(trace, json_pack("{s:s, s:s, s:s, s:i, s:f, s:O}", "ph", "C", "cat", "memory",
@@ -214,7 +207,7 @@ static json_int_t begin_of(const json_t *entries)
 	size_t i;
 	json_array_foreach(entries, i, entry)
 	{
-		json_int_t came = number(entry, "came_ns");
+		json_int_t came = jsons_number(entry, "came_ns");
 		if (came && (!begin || came < begin))
 			begin = came;
 	}
