@@ -123,6 +123,11 @@ static void add_to_log(struct store *store)
 	log_unit_end(store);
 }
 
+uint64_t store_n_changes(const struct store *store)
+{
+	return store->journal.end ? store->journal.n_records : 0;
+}
+
 void store_commit(struct store *store)
 {
 	struct journal *journal = &store->journal;

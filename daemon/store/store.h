@@ -145,6 +145,8 @@ void store_drop(struct store *store, enum store_table table, uint32_t index, uin
 /* All puts and drops since the last one, or none of them, are what a later store_open finds. Cannot fail; nothing
  * to do where there are none. */
 void store_commit(struct store *store);
+/* How many these are. */
+uint64_t store_n_changes(const struct store *store);
 
 /* ---- with `durable`: what the disk has ---- */
 

@@ -5,7 +5,7 @@ import resource
 import time
 import unittest
 
-from support import SLOWER, TestCase, as_uid, Client, frame, pb
+from support import FAULTS, SLOWER, TestCase, as_uid, Client, frame, pb
 
 ATTEMPTS = 5  # a busy machine may disturb any one
 UIDS, CONNECTIONS = 6, 220  # libuv takes 1,024 events at a time, and asks again where there were so many
@@ -18,7 +18,7 @@ def raise_limit():
 
 
 @unittest.skipIf(os.geteuid(), "root alone can be other uids")
-class Crowd(TestCase):
+class CrowdTestCase(TestCase):
     preexec = staticmethod(raise_limit)
 
     def setUp(self):
@@ -29,6 +29,8 @@ class Crowd(TestCase):
             with as_uid(uid):
                 self.crowd += [self.stack.enter_context(Client(self.daemon.path)) for _ in range(CONNECTIONS)]
 
+
+class Crowd(CrowdTestCase):
     def test_a_request_on_each(self):
         """Some seconds where each turn reports all connections that are not served yet; some tenths of a second else."""
         took = []
@@ -56,6 +58,22 @@ class Crowd(TestCase):
             client.sock.sendall(BLOB)
             self.assertEqual(client.receive().status, pb.OK)
         self.assert_alive()
+
+
+class LateCrowd(CrowdTestCase):
+    options = ("--frame-seconds", "3")
+    TURN_MS = 4 * FAULTS * SLOWER
+
+    def test_their_frames_are_late(self):
+        """At the same moment; the refusals are work of their users."""
+        watcher = self.client()
+        watcher.call(stat=pb.StatRequest(reset=True))
+        for client in self.crowd:
+            client.sock.sendall(b"\x40")
+        for client in self.crowd:
+            self.assertEqual(client.receive().status, pb.DEADLINE_EXCEEDED)
+        longest_ms = watcher.call(stat=pb.StatRequest(details=True)).stat.loop.longest_cpu_ns / 1e6
+        self.assertLess(longest_ms, self.TURN_MS)
 
 
 if __name__ == "__main__":

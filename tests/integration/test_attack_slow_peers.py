@@ -1,10 +1,11 @@
 """A frame must arrive within a time, and a reply must go at a least rate."""
 
 import contextlib
+import signal
 import time
 import unittest
 
-from support import SECONDS, HungUp, TestCase, encode_length, fill, frame, pb, read
+from support import SECONDS, SLOWER, HungUp, TestCase, encode_length, fill, frame, pb, read
 
 MIB = 1 << 20
 
@@ -67,6 +68,42 @@ class Replies(TestCase):
             client.buffer += client.sock.recv(150_000)
             time.sleep(0.25)
         self.assertEqual(len(client.receive().done.data), 3 * MIB)
+
+
+class AtTheSameMoment(TestCase):
+    options = ("--npu-bytes", str(MIB))
+    N, TURN_MS = 100, 8 * SLOWER
+
+    def test_many_read(self):
+        """Each socket has room again for a part of a long reply, which is work of the user: no turn sends all of them."""
+        watcher, clients = self.client(), [self.client(1001) for _ in range(self.N)]
+        clients[0].alloc("x", (1, 64, 1, MIB // 64))
+        clients[0].call(**fill("x", 1))
+        found = []
+        while len(found) < 4 and (not found or min(found) >= self.TURN_MS):
+            for client in clients:
+                client.post(read("x"))
+            for client in clients:
+                client._fill(1)  # pylint: disable=protected-access
+            time.sleep(0.3)
+            watcher.call(stat=pb.StatRequest(reset=True))
+            self.daemon.process.send_signal(signal.SIGSTOP)
+            for client in clients:
+                self.read_what_is_there(client)
+            self.daemon.process.send_signal(signal.SIGCONT)
+            for client in clients:
+                self.assertEqual(len(client.receive().done.data), MIB)
+            found.append(watcher.call(stat=pb.StatRequest(details=True)).stat.loop.longest_cpu_ns / 1e6)
+        print("longest turns, ms of processor time", found)
+        self.assertLess(min(found), self.TURN_MS, found)
+
+    @staticmethod
+    def read_what_is_there(client):
+        client.sock.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                client.buffer += client.sock.recv(MIB)
+        client.sock.settimeout(SECONDS)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """--durable: replies wait for a sync that another thread makes, the loop never does, and one sync serves many."""
 
+import contextlib
 import os
 import statistics
 import threading
@@ -7,7 +8,7 @@ import time
 import unittest
 
 from state import StateTestCase
-from support import FAULTS, SECONDS, alloc, dims, fill, free, pb, read
+from support import FAULTS, SECONDS, alloc, dims, fill, free, pb, read, run, submit, wait_for
 
 SYNC_MS = 200
 SHAPE = (1, 8, 1, 16)
@@ -53,6 +54,26 @@ class SlowDiskTestCase(StateTestCase):
 
     def n_syncs(self):
         return os.path.getsize(self.syncs)
+
+    @contextlib.contextmanager
+    def beside_fills(self):
+        """Of another user, so that no round is one user's alone."""
+        is_over, other = threading.Event(), self.client()
+        other.alloc("a", SHAPE)
+        other.post(fill("a", 1))
+
+        def work():
+            while not is_over.is_set():
+                other.receive()
+                other.post(fill("a", 1))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
 
 
 class SlowDisk(SlowDiskTestCase):
@@ -121,6 +142,60 @@ class SlowDisk(SlowDiskTestCase):
                 self.assertEqual(client.receive().status, pb.OK)
             found.append(watcher.call(stat=pb.StatRequest(details=True)).stat.loop.longest_cpu_ns / 1e6 / FAULTS)
         self.assertLess(min(found), 1.5, found)
+
+    def test_a_session_that_changes_whether_it_lingers_has_a_share(self):
+        """Of 8,000 such changes, of 80 bytes each in the log, a round of two users has some 1,600 of one of them."""
+        client = self.client(1001)
+        client.call(resume=pb.ResumeRequest())
+        calls = [{"resume": pb.ResumeRequest(linger=i % 2 > 0)} for i in range(8000)]
+        with self.beside_fills():
+            before = self.n_syncs()
+            for _ in client.post(*calls):
+                self.assertEqual(client.receive().status, pb.OK)
+            self.assertGreaterEqual(self.n_syncs() - before, 5)
+
+    def sessions_with_results(self, n):
+        """With 4,000 results each: of operations that are not to be done twice."""
+        clients = [self.client(1001) for _ in range(n)]
+        for client in clients:
+            client.call(resume=pb.ResumeRequest())
+            client.post(alloc("", (1, 1, 1, 1), pb.FX8, frac_bits=4))
+        for client in clients:
+            handle = client.receive().allocated.tensors[0].handle
+            again = submit(*[run(pb.RELU, in_=handle, out=handle)] * 1000)
+            client.post(fill(handle, 1), again, again, again, again)
+        for client in clients:
+            for _ in range(5):
+                self.assertEqual(client.receive().status, pb.OK)
+        return clients
+
+    def test_results_go_with_their_sessions_in_shares(self):
+        """A session's take 160 KB of the log, which is more than one share of two."""
+        clients, watcher = self.sessions_with_results(6), self.client()
+        with self.beside_fills():
+            before = self.n_syncs()
+            for client in clients:
+                client.close()
+            wait_for(lambda: watcher.stat().sessions == 2)
+            self.assertGreaterEqual(self.n_syncs() - before, 6)
+
+    def test_results_that_were_answered_go_in_shares(self):
+        clients, other = self.sessions_with_results(6), self.client()
+        other.alloc("a", SHAPE)
+        written = self.written()
+        number = other.post(fill("a", 1))
+        for client in clients:
+            client.post({"id": 1000, "answered_below": 1000, "info": pb.InfoRequest()})
+        for client in clients:
+            client.receive()
+        for answer in other.answers(number + other.post({"resume": pb.ResumeRequest()})):
+            self.assertEqual(answer.status, pb.OK)
+        self.assertLess(self.written() - written, 3 * 160000)
+
+    def written(self):
+        """Bytes that the daemon has given to calls that write: rounds are."""
+        with open(f"/proc/{self.daemon.process.pid}/io", encoding="ascii") as io:
+            return int(dict(line.split(":") for line in io)["wchar"])
 
     def test_replies_that_waited_are_complete_and_in_order(self):
         client = self.client()

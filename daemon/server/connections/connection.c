@@ -56,7 +56,7 @@ void connection_all_synced(struct connection_host *host)
 	{
 		if (!host->has_lost_state && connection->ripening.steps[0].position > synced)
 			continue;
-		connection->is_ripe = true;
+		connection->may_send = true;
 		connection_queue(connection);
 	}
 }

@@ -59,7 +59,8 @@ struct connection {
 	bool is_paused;	  /* nothing is taken from it until it has read, or what it has asked for is done */
 	bool is_sending;  /* replies that may leave and that the client has not taken; since then it has a time for it */
 	bool is_waiting;  /* in the host's list: replies wait for the disk */
-	bool is_ripe;	  /* the disk has what some of them wait for: its next turn sends them */
+	bool may_send;	  /* the disk or the client has taken what replies wait for: its next turn sends some */
+	bool is_late;	  /* its frame, or its reading, was late: its next turn looks again */
 	uint64_t round;	  /* of the disk, that it waited for last: store_want */
 	bool is_behind;	  /* events wait until it has read */
 	bool is_ending;	  /* to be closed when all is answered and sent */

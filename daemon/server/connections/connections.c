@@ -11,46 +11,63 @@
 #include "daemon/server/process/memory.h"
 #include "daemon/server/connections/receive.h"
 
+/* Work of its user, as all that thousands of connections have to do at the same moment. */
 static void on_ready(struct channel *channel, bool readable, bool writable)
 {
 	struct connection *connection = (struct connection *)channel;
 
-	/* Until its end has run, the kernel reports it in every turn. */
+	/* Else each turn asks for all that wait for theirs, and libuv up to 48 times where they are more than 1,024.
+	 * Their turn watches them again. */
+	if (connection->is_broken || (readable && connection->is_readable) || (writable && connection->may_send))
+		channel_ignore(channel);
 	if (connection->is_broken)
 		return;
-	if (readable) {
-		/* Else each turn asks for all that wait for theirs, and libuv up to 48 times where they are more than
-		 * 1,024. Their turn watches them again. */
-		if (connection->is_readable)
-			channel_ignore(channel);
-		connection->is_readable = true;
-		connection_queue(connection);
-	} else if (channel_is_gone(channel)) {
+	connection->is_readable |= readable;
+	connection->may_send |= writable;
+	if (!readable && channel_is_gone(channel))
 		connection->is_broken = true;
-	}
-	if (writable || connection->is_broken)
-		turns_add_last(connection->host->turns, &connection->last);
+	if (readable || writable || connection->is_broken)
+		connection_queue(connection);
 }
 
-/* Work of its user: one sync may serve thousands of connections. */
-static void send_ripe(struct connection *connection)
+static bool reads_late(const struct connection *connection, uint64_t now_ms)
 {
-	connection->is_ripe = false;
-	connection_settle(connection);
-	if (connection->is_readable)
-		connection_queue(connection);
+	return connection->is_sending && pace_is_over(&connection->leaving, now_ms);
+}
+
+static bool sends_late(const struct connection *connection, uint64_t now_ms)
+{
+	return !connection->is_ending && !receive_is_in_time(connection, now_ms);
+}
+
+static void end_late(struct connection *connection)
+{
+	uint64_t now_ms = uv_now(connection->host->loop);
+
+	if (reads_late(connection, now_ms))
+		connection_break(connection, "it does not read its replies");
+	else if (sends_late(connection, now_ms))
+		connection_refuse(connection, NPUMEM_DEADLINE_EXCEEDED,
+				  "a frame that did not come in time: the connection ends");
 }
 
 static void run_turn(struct fair_work *entry)
 {
 	struct connection *connection = (struct connection *)((char *)entry - offsetof(struct connection, turn));
 
-	if (connection->is_broken)
+	if (connection->is_late && !connection->is_broken)
+		end_late(connection);
+	connection->is_late = false;
+	if (connection->is_broken) {
 		connection_close(connection);
-	else if (connection->is_ripe)
-		send_ripe(connection);
-	else
+	} else if (connection->may_send) {
+		connection->may_send = false;
+		connection_settle(connection);
+		if (connection->is_readable)
+			connection_queue(connection);
+	} else {
 		receive_turn(connection);
+	}
 }
 
 /* Sends a reason, if the socket takes that much without waiting. */
@@ -171,11 +188,9 @@ void connections_sweep(struct connection_host *host)
 	for (struct connection *connection = host->connections; connection; connection = connection->next) {
 		if (connection->is_closed || connection->is_broken)
 			continue;
-		if (connection->is_sending && pace_is_over(&connection->leaving, now_ms))
-			connection_break(connection, "it does not read its replies");
-		else if (!connection->is_ending && !receive_is_in_time(connection, now_ms))
-			connection_refuse(connection, NPUMEM_DEADLINE_EXCEEDED,
-					  "a frame that did not come in time: the connection ends");
+		connection->is_late = reads_late(connection, now_ms) || sends_late(connection, now_ms);
+		if (connection->is_late)
+			connection_queue(connection);
 	}
 }
 

@@ -178,17 +178,35 @@ void results_put_made(struct session *session, uint64_t request, uint32_t index,
 					    .address = tensor_address(tensor)});
 }
 
-void results_answered(struct session *session, uint64_t below)
+/* Their cells wait for a share of a round, and go with a later request. */
+static void drop_answered(struct session *session)
 {
-	if (!session->has_token || below <= session->answered_below)
+	enum { MANY = 1024 }; /* changes that the next commit need not have besides its own */
+	struct persist *persist = persist_of(session);
+	uint64_t below = session->answered_below;
+
+	if (!(session->results && session->results->kept.request < below) && !session->stale.n)
 		return;
-	session->answered_below = below;
+	if (!persist_has_share(persist, session->user))
+		return;
+	persist_change_for(persist, session->user);
 	/* They go with the next commit: one too many does no harm. */
 	while (session->results && session->results->kept.request < below)
 		drop(session, session->results);
-	while (session->made && session->made->request < below)
-		take_made(session, session->made);
 	stale_answered(session, below);
+	if (store_n_changes(persist->store) >= MANY)
+		persist_commit(persist);
+}
+
+void results_answered(struct session *session, uint64_t below)
+{
+	if (!session->has_token)
+		return;
+	if (below > session->answered_below)
+		session->answered_below = below;
+	while (session->made && session->made->request < session->answered_below)
+		take_made(session, session->made);
+	drop_answered(session);
 }
 
 void results_forget(struct session *session, uint64_t request)

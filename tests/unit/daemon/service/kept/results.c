@@ -132,6 +132,28 @@ START_TEST(what_is_done_anew_has_no_results)
 }
 END_TEST
 
+/* One commit would have those of all sessions, in the turn of anybody. */
+START_TEST(many_answered_ones_do_not_wait_for_the_next_commit)
+{
+	struct lasting kept;
+	struct session session;
+
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
+	for (session.request = 1; session.request <= 2000; session.request++)
+		results_put(&session, (struct results_cell){.kind = RESULTS_FREED});
+	persist_commit(&kept.world.service.persist);
+	results_answered(&session, 11);
+	ck_assert_uint_eq(store_n_changes(kept.store), 10);
+	results_answered(&session, 2001);
+	ck_assert_uint_eq(session.n_results, 0);
+	ck_assert_uint_eq(store_n_changes(kept.store), 0);
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.found[0].n_results, 0);
+	lasting_deinit(&kept);
+}
+END_TEST
+
 START_TEST(answered_ones_go)
 {
 	struct lasting kept;
@@ -293,6 +315,7 @@ Suite *suite_results(void)
 	tcase_add_test(tests, made_tensors_are_found_in_the_order_of_their_requests);
 	tcase_add_test(tests, what_is_done_anew_has_no_results);
 	tcase_add_test(tests, answered_ones_go);
+	tcase_add_test(tests, many_answered_ones_do_not_wait_for_the_next_commit);
 	tcase_add_test(tests, the_oldest_is_forgotten_for_the_latest);
 	tcase_add_test(tests, without_memory_it_is_known_that_it_is_not_known);
 	tcase_add_test(tests, of_the_tensors_that_it_made_the_latest_are_known);
