@@ -148,7 +148,7 @@ void log_add(struct store *store, unsigned file, uint64_t off, const void *data,
 	pthread_mutex_lock(&store->log.lock);
 	make_room(store, record_bytes(bytes) + sizeof(struct format_log));
 	if (file == FORMAT_MEMORY)
-		wait_for_share(store, bytes);
+		wait_for_share(store, record_bytes(bytes));
 	begin_piece(store, record_bytes(bytes));
 	log_unit_add(store, file, off, data, bytes);
 	unlock(store);
@@ -185,11 +185,19 @@ bool store_is_durable(const struct store *store)
 	return log_is_on(&store->log);
 }
 
-bool store_is_backlogged(const struct store *store)
+bool store_is_backlogged(struct store *store, const void *user)
 {
-	const struct log *log = &store->log;
+	struct log *log = &store->log;
 
-	return log_is_on(log) && store_position(store) - store_synced(store) > LOG_BACKLOG;
+	if (!log_is_on(log) || !log->is_attached)
+		return false;
+	if (store_position(store) - store_synced(store) > LOG_BACKLOG)
+		return true;
+	pthread_mutex_lock(&log->lock);
+	bool has_room =
+		shares_have_room(&log->buffers[log->filling].shares, &log->buffers[!log->filling].shares, user, 1);
+	pthread_mutex_unlock(&log->lock);
+	return !has_room;
 }
 
 void store_change_for(struct store *store, const void *user)
@@ -464,12 +472,14 @@ bool store_wait(struct store *store)
 	return !is_over;
 }
 
-void store_want(struct store *store, uint64_t *round)
+void store_want(struct store *store, const void *user, uint64_t *round)
 {
 	struct log *log = &store->log;
 
 	pthread_mutex_lock(&log->lock);
 	bool was_wanted = is_wanted(store);
+	/* It waits for all of the round, also where it changes nothing itself. */
+	shares_add(&log->buffers[log->filling].shares, user, 0);
 	log->wanted = log->appended;
 	log->n_waiting += *round != log->round;
 	*round = log->round;

@@ -163,8 +163,9 @@ void store_keep(struct store *store, uint64_t off, uint64_t bytes);
 uint64_t store_position(const struct store *store);
 /* What has a position up to this one is on the disk. */
 uint64_t store_synced(const struct store *store);
-/* So much is not there yet that what changes more should be left to a thread that may wait. */
-bool store_is_backlogged(const struct store *store);
+/* So much is not there yet, or so much of the user's, that what changes more memory should be left to a thread that
+ * may wait. */
+bool store_is_backlogged(struct store *store, const void *user);
 
 /* Whose changes the thread that attached the store makes from here on. Users are only compared. */
 void store_change_for(struct store *store, const void *user);
@@ -181,9 +182,9 @@ int store_write_out(struct store *store, void (*synced)(void *ctx), void *ctx);
 int store_failed(const struct store *store);
 /* Another thread makes the rounds from now on, and this one no longer waits for the disk. */
 void store_attach(struct store *store);
-/* A client waits for all that has changed until now. `round` is the client's: zero at first, and then the number
- * of the round that it waited for last. */
-void store_want(struct store *store, uint64_t *round);
+/* A client of the user waits for all that has changed until now, so that others keep the round short. `round` is the
+ * client's: zero at first, and then the number of the round that it waited for last. */
+void store_want(struct store *store, const void *user, uint64_t *round);
 /* On that thread: waits until a client wants what is not on the disk, or that is much. Clients that have just been
  * answered mostly want something again: a round waits for them, for a quarter of the time that the last one took,
  * where that was half a millisecond or more. Else half of the clients would wait for each other's rounds. False:

@@ -70,12 +70,20 @@ void changes_tell_kept(const struct device *device)
 
 /* ---- after ---- */
 
+/* In pieces, as each may wait for a disk: a thread that waits must not keep others from running for all of them.
+ */
 void changes_made_kept(const struct device *device, const void *from, size_t bytes)
 {
+	enum { PIECE_BYTES = 63 << 10 }; /* with what a log puts before it, less than 64 KiB */
 	uint64_t off = (uint64_t)((const uint8_t *)from - (const uint8_t *)device->local.kept);
 
-	if (changes_are_told_after(device))
-		device->changes.after(device->changes.after_ctx, off, bytes);
+	if (!changes_are_told_after(device))
+		return;
+	for (; bytes > PIECE_BYTES; off += PIECE_BYTES, bytes -= PIECE_BYTES) {
+		device->changes.after(device->changes.after_ctx, off, PIECE_BYTES);
+		device_give_way(device);
+	}
+	device->changes.after(device->changes.after_ctx, off, bytes);
 }
 
 void changes_made(const struct device *device, int64_t npu, int64_t offset, int64_t bytes)
@@ -94,24 +102,50 @@ void changes_made(const struct device *device, int64_t npu, int64_t offset, int6
 	device_give_way(device);
 }
 
+/* A gap between two stretches is told with them where it is shorter than what a record of a log takes. */
+static bool is_short(int64_t gap)
+{
+	enum { GAP_BYTES = 64 };
+
+	return gap <= GAP_BYTES;
+}
+
+static bool made_series(void *ctx, const struct runs_series *series)
+{
+	int64_t together = is_short(series->pitch - series->bytes) ? series->n : 1;
+
+	for (int64_t i = 0; i < series->n; i += together)
+		changes_made(ctx, series->npu, series->offset + i * series->pitch,
+			     (together - 1) * series->pitch + series->bytes);
+	return true;
+}
+
+/* Most of what is between a place's first and last byte on an NPU is not its own: a few elements may stand as far
+ * apart as an NPU is long. */
+static bool is_sparse(const struct npumem_place *place)
+{
+	const struct npumem_dims *shape = &place->shape;
+	int64_t own = place->words_n * place->channels_per_npu * shape->h * shape->w * place->word_bytes;
+
+	return place->bytes_per_npu > 2 * own && !is_short(place->bytes_per_npu);
+}
+
 void changes_made_place(const struct device *device, const struct npumem_place *place, bool everywhere)
 {
 	int64_t n_npus = device->options.geometry.n_npus, from = 0, to = n_npus;
 
 	if (!changes_are_told_after(device))
 		return;
+	if (!everywhere && is_sparse(place)) {
+		runs_each(&device->options.geometry, place, true, made_series, (void *)(uintptr_t)device);
+		return;
+	}
 	if (!everywhere && place->channels_per_npu == 1) {
 		from = place->start_npu;
 		to = from + place->shape.c;
 	}
 	for (int64_t npu = from; npu < to; npu++)
 		changes_made(device, npu, place->offset, place->bytes_per_npu);
-}
-
-static bool made_series(void *ctx, const struct runs_series *series)
-{
-	changes_made(ctx, series->npu, series->offset, (series->n - 1) * series->pitch + series->bytes);
-	return true;
 }
 
 void changes_made_elements(const struct device *device, const struct tensor *tensor, int64_t first, int64_t count)
@@ -132,11 +166,18 @@ void changes_made_elements(const struct device *device, const struct tensor *ten
 }
 
 /* A copy of the bytes and their bits, and of each stretch what it takes to begin one. */
-static int64_t made_cost(const struct device *device, const struct npumem_place *place, int64_t n)
+static int64_t made_cost(const struct device *device, const struct tensor *tensor, int64_t n)
 {
 	enum { STRETCH_STEPS = 400, BYTES_PER_STEP = 2 };
-	int64_t n_npus = device->options.geometry.n_npus, stretches = n < n_npus ? n : n_npus;
-	return stretches * STRETCH_STEPS + n * place->word_bytes / BYTES_PER_STEP;
+	const struct npumem_place *place = TENSOR_PLACE(tensor);
+	int64_t n_npus = device->options.geometry.n_npus, bytes = n * place->word_bytes, stretches = n_npus;
+	if (n < tensor_elements(tensor) || tensor->base || is_sparse(place)) {
+		int64_t pitch = place->stride.w * place->word_bytes;
+		bool rows_whole = place->shape.w == 1 || is_short(pitch - place->word_bytes);
+		stretches = rows_whole ? n / place->shape.w + n_npus : n;
+		bytes = rows_whole && pitch > place->word_bytes ? n * pitch : bytes;
+	}
+	return (n < stretches ? n : stretches) * STRETCH_STEPS + bytes / BYTES_PER_STEP;
 }
 
 int64_t changes_cost(const struct device *device, const struct tensor *tensor, int64_t n)
@@ -146,7 +187,7 @@ int64_t changes_cost(const struct device *device, const struct tensor *tensor, i
 		return 0;
 	const struct npumem_place *place = TENSOR_PLACE(tensor_root(tensor));
 	if (!changes_are_told(device))
-		return made_cost(device, place, n);
+		return made_cost(device, tensor, n);
 	int64_t pages = device->options.geometry.n_npus * (place->bytes_per_npu / PAGE_BYTES + PAGES_MIN);
 	return (n < pages / PAGES_MIN ? n * PAGES_MIN : pages) * PAGE_STEPS;
 }

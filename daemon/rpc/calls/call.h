@@ -180,7 +180,7 @@ int64_t call_op_cost(const struct call *call, const struct op *op);
 static inline bool call_waits_for_disk(const struct call *call, const struct op *op)
 {
 	return call->is_in_scheduler && op->kind != OP_READ &&
-	       persist_is_backlogged(&call->session->service->persist);
+	       persist_is_backlogged(&call->session->service->persist, call->session->user);
 }
 /* What the service does next is of this request; and the next process finds that it ran if this one dies now. */
 static inline void call_attribute(const struct call *call)

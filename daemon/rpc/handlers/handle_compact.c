@@ -14,8 +14,9 @@ enum {
 	TOLD_BYTES = 1 << 20,			    /* of moves in the answer, as nobody may ever read it */
 	STEP_MOVES = DEVICE_MOVES_MAX,
 	STEP_BYTES = 8 << 20,
-	TURN_VIEWS = 4096,     /* that get their new places in one turn of the loop */
-	MOST_BYTES = 32 << 20, /* of one tensor */
+	TURN_VIEWS = 4096,	 /* that get their new places in one turn of the loop */
+	MOST_BYTES = 32 << 20,	 /* of one tensor */
+	DURABLE_BYTES = 1 << 20, /* of either, where the disk has to have all that moves: mostly twice */
 	TURN_NS = 3000000,
 };
 
@@ -238,12 +239,15 @@ int resolve_compact(struct call *call, const Npumem__V1__CompactRequest *request
 
 static void begin(struct call *call, bool dry_run, struct compacting *compacting)
 {
+	bool is_durable = persist_is_durable(&call->rpc->service->persist);
+
 	compacting->call = call;
 	compacting->dry_run = dry_run;
 	compacting->is_charged = !dry_run && stops_is_charged(call->session);
 	compacting->turn_ns = now_ns(compacting);
-	compacting->at.step_bytes = STEP_BYTES;
-	compacting->at.most_bytes = compacting->is_charged ? MOST_BYTES : 0;
+	compacting->at.step_bytes = is_durable ? DURABLE_BYTES : STEP_BYTES;
+	if (compacting->is_charged)
+		compacting->at.most_bytes = is_durable ? DURABLE_BYTES : MOST_BYTES;
 	compacting->before = largest_free(call);
 }
 

@@ -31,7 +31,7 @@ static void wait_for_disk(struct connection *connection)
 {
 	struct connection_host *host = connection->host;
 
-	store_want(host->store, &connection->round);
+	store_want(host->store, connection->session.user, &connection->round);
 	if (connection->is_waiting)
 		return;
 	connection->is_waiting = true;

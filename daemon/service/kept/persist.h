@@ -57,10 +57,16 @@ static inline bool persist_is_on(const struct persist *persist)
 	return persist->store;
 }
 
-/* With a durable state: the disk is so far behind that what changes more is for a thread that may wait for it. */
-static inline bool persist_is_backlogged(const struct persist *persist)
+static inline bool persist_is_durable(const struct persist *persist)
 {
-	return persist->store && store_is_backlogged(persist->store);
+	return persist->store && store_is_durable(persist->store);
+}
+
+/* With a durable state: the disk is so far behind, or has so much of the user's to take, that what changes more is
+ * for a thread that may wait for it. */
+static inline bool persist_is_backlogged(const struct persist *persist, const struct limits_user *user)
+{
+	return persist->store && store_is_backlogged(persist->store, user);
 }
 
 /* Whose changes the loop makes from here on. */
