@@ -467,6 +467,32 @@ class Networks(Folder):
                 for name in outs:
                     self.assertGreater(noise_db(want[name], got[name]), 45, (kind, direction, name))
 
+    def test_one_sequence_is_one_operation(self):
+        """Behind a permute, which makes rows of the steps; the states are the output as they are."""
+        t, k, m = 5, 4, 3
+        constants = {"w": random(1, 1, 4 * m, k) / 2, "r": random(2, 1, 4 * m, m) / 2}
+        made = model([("LSTM", ["x", "w", "r"], ["y"], {"hidden_size": m})], {"x": [t, 1, k]}, {"y": None}, constants)
+        feeds = [{"x": random(4, t, 1, k)}]
+        imported = self.imported(made, feeds[0]["x"])
+        self.assertEqual(imported.report["operations"], {"permute": 1, "lstm_cell": 1})
+        got, want = self.outputs(imported, feeds)[0], self.floats(made, feeds)[0]
+        self.assertGreater(noise_db(want["y"], got["y"]), 45)
+
+    def test_rows_become_channels_in_one_permute(self):
+        """And channels rows, exactly."""
+        x, part = (np.round(random(seed, *shape) * 8) / 8 for seed, shape in ((0, (6, 4)), (1, (6, 1, 4))))
+        nodes = [
+            ("Reshape", ["x", "deep"], ["r"], {}),
+            ("Add", ["r", "part"], ["a"], {}),
+            ("Reshape", ["a", "flat"], ["f"], {}),
+            ("Add", ["f", "x"], ["y"], {}),
+        ]
+        deep, flat = np.array([6, 1, 4], np.int64), np.array([6, 4], np.int64)
+        made = model(nodes, {"x": [6, 4]}, {"y": None}, {"deep": deep, "flat": flat, "part": part})
+        imported = self.imported(made, x)
+        self.assertEqual(imported.report["operations"], {"permute": 2, "eltwise_add": 2})
+        np.testing.assert_array_equal(self.outputs(imported, [{"x": x}])[0]["y"], 2 * x + part.reshape(6, 4))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -62,6 +62,10 @@ def reshaped(net: Network, x: Held, shape: Sequence[int]) -> Held:
         return x
     if x.dense and c == x.shape[1] and (c == 1 or n == x.shape[0]):
         return net.shaped(x, (n, c, h, w))
+    if x.shape[0] == 1 and x.shape[2] == 1 and (n, h, w) == (x.shape[1], 1, 1):  # rows that were channels
+        return permuted(net, x, (1, 3, 2, 0))
+    if x.shape[2] == x.shape[3] == 1 and (n, c, h) == (1, x.shape[0], 1):
+        return permuted(net, x, (3, 0, 2, 1))
     x = flat(net, x)
     if c == 1:
         return net.shaped(x, (n, 1, h, w))
@@ -70,7 +74,9 @@ def reshaped(net: Network, x: Held, shape: Sequence[int]) -> Held:
 
 
 def swapped(net: Network, x: Held, before: int, a: int, b: int, after: int) -> Held:
-    """Of elements (before, a, b, after) those of (before, b, a, after), flat."""
+    """Of elements (before, a, b, after) those of (before, b, a, after), in any shape."""
+    if a == 1 or b == 1:
+        return x
     x = flat(net, x)
     if before == 1:
         return permuted(net, net.shaped(x, (a, 1, b, after)), (2, 1, 0, 3))

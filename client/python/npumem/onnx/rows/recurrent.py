@@ -96,10 +96,11 @@ def recurrent(low: Lowering, node: Node) -> dict[str, Held]:
         for b in range(cell.n_batch):
             at, length = (d * cell.n_batch + b) * cell.n_steps, cell.lengths[b]
             own = net.slice(x, (b * cell.n_steps, 0, 0, 0), (b * cell.n_steps + length, k, 1, 1))
-            y, last = one(low, cell, d, b, own)
-            # A backward run has the state after its last step, which is the first of the sequence, last.
-            steps = list(range(length))[::-1] if cell.backward(d) else list(range(length))
-            net.copy(net.slice(whole, (at, 0, 0, 0), (at + length, m, 1, 1)), moves.picked(net, y, steps, 0))
+            part = net.slice(whole, (at, 0, 0, 0), (at + length, m, 1, 1))
+            y = net.tensor(part.shape, DATA, UNIT) if cell.backward(d) else part
+            last = one(low, cell, d, b, own, y)
+            if cell.backward(d):  # it has the state after its last step, which is the first of the sequence, last
+                net.copy(part, moves.picked(net, y, list(range(length))[::-1], 0))
             states.append(net.slice(y, (length - 1, 0, 0, 0), (length, m, 1, 1)))
             cells += [last] if last else []
     made: dict[str, Held] = {}
@@ -111,14 +112,14 @@ def recurrent(low: Lowering, node: Node) -> dict[str, Held]:
     return made
 
 
-def one(low: Lowering, cell: Cell, d: int, b: int, x: Held) -> tuple[Held, Optional[Held]]:
-    """One sequence in one direction: the states in the order in which they are made, and an LSTM's last cell."""
+def one(low: Lowering, cell: Cell, d: int, b: int, x: Held, y: Held) -> Optional[Held]:
+    """One sequence in one direction: the states in y, in the order in which they are made. Returns an LSTM's last cell."""
     net, m, k = low.net, cell.n_hidden, x.shape[1]
     if cell.kind == "GRU" and cell.node.get("linear_before_reset", 0):
-        return reset_late(low, cell, d, b, x), None
+        reset_late(low, cell, d, b, x, y)
+        return None
     w, r, bias = cell.gates(cell.w[d]), cell.gates(cell.r[d]), cell.bias(d)
     dtype = low.formats.policy.weights(cell.node)
-    y = net.tensor((x.shape[0], m, 1, 1), DATA, UNIT)
     n = GATES[cell.kind]
     if cell.kind == "RNN":
         both = np.concatenate([w, r], 2)
@@ -133,7 +134,7 @@ def one(low: Lowering, cell: Cell, d: int, b: int, x: Held) -> tuple[Held, Optio
             weights=net.constant(both.reshape(1, m, 1, k + m), (1, m, 1, k + m), dtype, frac),
             bias=gate_bias(low, bias, (1, m, 1, 1), dtype, frac + x.frac), out=y,
         )  # fmt: skip
-        return y, None
+        return None
     parts = ((w, None if bias is None else bias.reshape(-1)), (r, None))
     fracs = [weight_frac(v.reshape(n * m, -1), b_, DATA, x.frac, dtype, "max") for v, b_ in parts]
     weights_in = net.constant(w.reshape(n, m, 1, k), (n, m, 1, k), dtype, fracs[0])
@@ -145,11 +146,11 @@ def one(low: Lowering, cell: Cell, d: int, b: int, x: Held) -> tuple[Held, Optio
     }  # fmt: skip
     if cell.kind == "GRU":
         net.run("gru_cell", **shared)
-        return y, None
+        return None
     before = cell.state(6, d, b, cell.cell_frac())
     last = net.tensor((1, m, 1, 1), DATA, before.frac)
     net.run("lstm_cell", **shared, cell_in=before, cell_out=last, act="tanh")
-    return y, last
+    return last
 
 
 class Late:
@@ -183,7 +184,7 @@ def product(low: Lowering, cell: Cell, x: Held, w: Array, bias: Array, frac: int
     return low.kernel("matmul", y, left=x, right=weights, bias=added)
 
 
-def reset_late(low: Lowering, cell: Cell, d: int, b: int, x: Held) -> Held:
+def reset_late(low: Lowering, cell: Cell, d: int, b: int, x: Held, y: Held) -> None:
     """A GRU with linear_before_reset, as PyTorch has it: gru_cell resets the state first, so each step is several
     operations. z, r = sigmoid(inputs + states); n = tanh(input + r * state); h = n + z * (h - n)."""
     net, m, length = low.net, cell.n_hidden, x.shape[0]
@@ -191,7 +192,7 @@ def reset_late(low: Lowering, cell: Cell, d: int, b: int, x: Held) -> Held:
     inputs = product(low, cell, x, late.w, late.w_bias, low.range_frac(late.inputs, DATA))
     states_frac = low.range_frac(late.states, DATA)
     both = low.range_frac(np.array([np.abs(late.inputs).max() + np.abs(late.states).max()]), DATA)
-    y, h = net.tensor((length, m, 1, 1), DATA, UNIT), cell.state(5, d, b, UNIT)
+    h = cell.state(5, d, b, UNIT)
 
     def channels(v: Held, row: int, first: int, n: int) -> Held:
         return net.slice(v, (row, first, 0, 0), (row + 1, first + n, 1, 1))
@@ -209,7 +210,6 @@ def reset_late(low: Lowering, cell: Cell, d: int, b: int, x: Held) -> Held:
         change = made("eltwise_sub", m, UNIT - 1, in1=h, in2=new)
         part = made("eltwise_mul", m, UNIT - 1, in1=channels(gates, 0, 0, m), in2=change)
         h = low.kernel("eltwise_add", net.slice(y, (at, 0, 0, 0), (at + 1, m, 1, 1)), in1=new, in2=part)
-    return y
 
 
 def gate_bias(low: Lowering, bias: Optional[Array], shape: tuple[int, ...], dtype: str, most: int) -> Optional[Held]:
