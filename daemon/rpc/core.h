@@ -112,7 +112,7 @@ struct rpc_peer {
 	/* rpc's own; zero at first. */
 	struct rpc *rpc;
 	struct call *calls; /* unfinished, the latest first */
-	struct call *first_held, *last_held;
+	struct call *first_held; /* at its gate, in the order sent */
 	struct list *lists;	    /* that it keeps (lists.h) */
 	struct call *next_to_close; /* the peer is closed: calls from here on are not dropped or cancelled yet */
 	unsigned n_calls;

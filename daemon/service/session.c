@@ -8,7 +8,6 @@
 #include "daemon/service/kept/persist.h"
 #include "daemon/service/kept/results.h"
 #include "daemon/service/kept/stale.h"
-#include "daemon/service/kept/tokens.h"
 #include "daemon/service/observed/events.h"
 #include "daemon/service/observed/recorder.h"
 #include "daemon/service/segments.h"
@@ -98,8 +97,7 @@ static void move_charges(struct session *from, struct session *to)
 	limits_charge(limits, to->user, LIMITS_REQUEST_BYTES, kept_bytes(from));
 }
 
-/* What it has, but its connection, the user and the shared memory. */
-static void hand_over(struct session *from, struct session *to)
+void session_hand_over(struct session *from, struct session *to)
 {
 	uint64_t id = to->id;
 	struct session_unnamed *unnamed = to->unnamed;
@@ -109,7 +107,7 @@ static void hand_over(struct session *from, struct session *to)
 	from->id = id;
 	to->unnamed = from->unnamed;
 	from->unnamed = unnamed;
-	tokens_remove(&from->service->persist.tokens, from);
+	persist_session_hide(from);
 	from->has_token = false;
 	to->has_token = true;
 	to->lingers = from->lingers;
@@ -133,11 +131,6 @@ static void hand_over(struct session *from, struct session *to)
 	persist_session_adopt(to);
 }
 
-void session_return(struct session *absent, struct session *to)
-{
-	hand_over(absent, to);
-}
-
 int session_stay_away(struct session *session, struct session *absent)
 {
 	int status = begin(absent, session->service, limits_hold(session->user), session->uid, 0);
@@ -145,7 +138,7 @@ int session_stay_away(struct session *session, struct session *absent)
 	if (status)
 		return status;
 	absent->is_absent = true;
-	hand_over(session, absent);
+	session_hand_over(session, absent);
 	return 0;
 }
 
@@ -210,7 +203,7 @@ static void end(struct session *session)
 	segments_deinit(session);
 	leave_walks(session);
 	if (session->has_token)
-		tokens_remove(&service->persist.tokens, session);
+		persist_session_hide(session);
 	DL_DELETE(service->sessions, session);
 	DL_DELETE2(session->user->sessions, session, user_prev, user_next);
 	service->n_sessions--;

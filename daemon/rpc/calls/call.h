@@ -142,7 +142,7 @@ struct call {
 	bool fits_empty; /* of one that may wait for room, and lacked it: an empty device has it */
 
 	struct call *next, *prev;	    /* of the peer, the latest first */
-	struct call *next_held, *prev_held; /* of the peer, in the order sent */
+	struct call *next_held, *prev_held; /* of the peer */
 	struct fair_work work;		    /* while it is ready */
 };
 

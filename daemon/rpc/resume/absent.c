@@ -9,7 +9,7 @@
 
 #include "daemon/rpc/calls/ending.h"
 #include "daemon/rpc/order/gate.h"
-#include "daemon/service/kept/tokens.h"
+#include "daemon/service/kept/persist.h"
 
 struct absent {
 	struct session session;
@@ -137,7 +137,7 @@ int absent_return(struct rpc *rpc, struct session *session, const uint8_t *token
 	struct absent *absent;
 
 	if (bytes == PERSIST_TOKEN_BYTES)
-		found = tokens_find(&rpc->service->persist.tokens, session->uid, token);
+		found = persist_session_find(&rpc->service->persist, session->uid, token);
 	if (!found)
 		return npumem_error_set(error, NPUMEM_NOT_FOUND, "no session of uid %u waits for this token",
 					session->uid);
@@ -147,7 +147,7 @@ int absent_return(struct rpc *rpc, struct session *session, const uint8_t *token
 	if (!absent)
 		return npumem_error_set(error, NPUMEM_UNAVAILABLE,
 					"the session of this token has a connection that has not ended");
-	session_return(found, session);
+	session_hand_over(found, session);
 	gate_forget(rpc, &absent->peer);
 	on_drained(absent);
 	/* What everybody can guess is good for once, and the end of its connection is its end. */

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-#include "daemon/service/kept/tokens.h"
+#include "daemon/service/kept/persist.h"
 #include "daemon/service/observed/recorder.h"
 #include "tests/unit/daemon/service/lasting.h"
 
@@ -303,7 +303,7 @@ START_TEST(a_lookup_does_not_depend_on_how_many_sessions_there_are)
 	ck_assert_msg(many_ns < 20 * few_ns, "%" PRIu64 " ns, and with many sessions %" PRIu64, few_ns, many_ns);
 	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES), 0);
 	for (unsigned i = 0; i < MANY; i++) {
-		ck_assert_ptr_eq(tokens_find(&scene.kept.world.service.persist.tokens, many[i].uid, many[i].token),
+		ck_assert_ptr_eq(persist_session_find(&scene.kept.world.service.persist, many[i].uid, many[i].token),
 				 &many[i]);
 		session_deinit(&many[i]);
 	}

@@ -94,7 +94,7 @@ START_TEST(they_go_with_the_session)
 	ck_assert_int_eq(session_stay_away(&scene.session, &absent), 0);
 	ck_assert(stale_has(&absent, 51) && !stale_has(&absent, 52) && !stale_has(&scene.session, 51));
 	ck_assert_int_eq(session_init(&fresh, &scene.kept.world.service, 1001, 1, NULL), 0);
-	session_return(&absent, &fresh);
+	session_hand_over(&absent, &fresh);
 	session_deinit(&absent);
 	session_deinit(&scene.session);
 	ck_assert(stale_has(&fresh, 51) && !stale_has(&fresh, 52));
