@@ -63,7 +63,7 @@ int session_restore(struct session *session, struct service *service, const stru
 {
 	if (begin(session, service, limits_take(&service->limits, kept->uid), kept->uid, 0))
 		return -ENOMEM;
-	session->is_absent = true;
+	session->is_detached = true;
 	session->id = kept->id;
 	if (kept->id > service->last_session)
 		service->last_session = kept->id;
@@ -126,19 +126,19 @@ void session_hand_over(struct session *from, struct session *to)
 	to->n_results = from->n_results;
 	from->results = NULL;
 	from->n_results = 0;
-	from->is_spent = true;
+	from->is_continued = true;
 	recorder_hand_over(&from->service->recorder, from, to);
 	persist_session_adopt(to);
 }
 
-int session_stay_away(struct session *session, struct session *absent)
+int session_stay_away(struct session *session, struct session *detached)
 {
-	int status = begin(absent, session->service, limits_hold(session->user), session->uid, 0);
+	int status = begin(detached, session->service, limits_hold(session->user), session->uid, 0);
 
 	if (status)
 		return status;
-	absent->is_absent = true;
-	session_hand_over(session, absent);
+	detached->is_detached = true;
+	session_hand_over(session, detached);
 	return 0;
 }
 
@@ -208,7 +208,7 @@ static void end(struct session *session)
 	DL_DELETE2(session->user->sessions, session, user_prev, user_next);
 	service->n_sessions--;
 	session->user->n_sessions--;
-	if (!session->is_absent)
+	if (!session->is_detached)
 		limits_give_back(&service->limits, session->user, LIMITS_SESSIONS, 1);
 	heap_free(service->heap, session->unnamed);
 	session->unnamed = NULL;
@@ -238,7 +238,7 @@ void session_deinit(struct session *session)
 		service_release(service, record_tensor(session->unnamed->first));
 	persist_commit(&service->persist);
 	service->events.actor = NULL;
-	if (!session->is_spent) {
+	if (!session->is_continued) {
 		events_client_gone(session);
 		recorder_session_end(&service->recorder, session);
 	}

@@ -49,8 +49,8 @@ struct session {
 	void *peer; /* rpc's: whose requests they are; NULL: it has not asked yet */
 
 	/* For its continuation after the daemon was started again (persist.h, results.h). */
-	bool is_absent; /* its client is not there: what it counts among the uid's sessions is the other one */
-	bool is_spent;	/* another session continues it: its own end is not reported */
+	bool is_detached;  /* its client is not there: what it counts among the uid's sessions is the other one */
+	bool is_continued; /* another session continues it: its own end is not reported */
 	bool has_token;
 	bool lingers; /* also where its client goes and the daemon stays */
 	uint8_t token[PERSIST_TOKEN_BYTES];

@@ -21,8 +21,8 @@ enum tensors_turn {
 struct tensors_alloc {
 	struct session *session;
 	const struct device_request *requests; /* the caller's, as long as it takes */
-	const char *const *names;  /* never NULL; empty for an anonymous one */
-	const char *const *labels; /* never NULL; of those without names */
+	const char *const *names;	       /* never NULL; empty for an anonymous one */
+	const char *const *labels;	       /* never NULL; of those without names */
 	unsigned n;
 	struct tensor **tensors;
 	enum tensors_turn turn;
@@ -69,8 +69,8 @@ void tensors_mark_going(struct service *service, struct tensor **tensors, size_t
 /* Their free takes effect, for good: nobody finds them any more, their names are free, and whatever happens to the
  * daemon they are gone for the next one, too. Nothing is under way with them. */
 void tensors_hide(struct session *session, struct tensor *const *tensors, size_t n);
-/* Releases what was hidden so, with its views, in steps of bounded work: n_freed is complete when tensors_free_step says true. While a record is made
- * their room comes back in one step, the last one. */
+/* Releases what was hidden so, with its views, in steps of bounded work: n_freed is complete when
+ * tensors_free_step says true. While a record is made their room comes back in one step, the last one. */
 struct tensors_free {
 	struct tensor *const *tensors; /* the caller's; views come first */
 	size_t n, at, first_root, next_root;

@@ -1,5 +1,6 @@
-/* Writes the buffers out (log.h), and owns the log behind the journal's notes. Invariants: the log is a sequence of
- * whole units; the files' own mappings (`home`), and `notes`, have no change whose round has not been synced. */
+/* Writes the buffers out (log.h), and owns the log behind the journal's notes. Invariants: the log is a sequence
+ * of whole units; the files' own mappings (`home`), and `notes`, have no change whose round has not been synced.
+ */
 #include "daemon/store/log.h"
 
 #include <sys/mman.h>

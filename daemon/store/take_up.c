@@ -106,7 +106,7 @@ static int count_cells(struct opening *opening, enum store_table table, const st
 		return 0;
 	if (!opening->report->is_stale)
 		return opening_judge(opening, file, STORE_CUT_SHORT, "is cut short: it has %llu cells of %u",
-				      (unsigned long long)there, *n_cells);
+				     (unsigned long long)there, *n_cells);
 	opening_tell(opening, "%s: %u cells are lost at its end", opening_names[file], *n_cells - (uint32_t)there);
 	*n_cells = (uint32_t)there;
 	return 0;
@@ -118,12 +118,12 @@ static int check_sizes(struct opening *opening, const struct format_page *pages)
 	int status = 0;
 
 	if (opening->bytes[FORMAT_MEMORY] < memory)
-		return opening_judge(opening, FORMAT_MEMORY, STORE_CUT_SHORT, "is cut short: it has %llu bytes of %llu",
-				      (unsigned long long)opening->bytes[FORMAT_MEMORY],
-				      (unsigned long long)memory);
+		return opening_judge(
+			opening, FORMAT_MEMORY, STORE_CUT_SHORT, "is cut short: it has %llu bytes of %llu",
+			(unsigned long long)opening->bytes[FORMAT_MEMORY], (unsigned long long)memory);
 	if (opening->bytes[FORMAT_JOURNAL] < FORMAT_RECORDS_OFF + FORMAT_RECORDS_BYTES)
 		return opening_judge(opening, FORMAT_JOURNAL, STORE_CUT_SHORT, "is cut short: it has %llu bytes",
-				      (unsigned long long)opening->bytes[FORMAT_JOURNAL]);
+				     (unsigned long long)opening->bytes[FORMAT_JOURNAL]);
 	for (enum store_table table = 0; !status && table < STORE_TABLES; table++)
 		status = count_cells(opening, table, &pages[format_file_of(table)]);
 	return status;

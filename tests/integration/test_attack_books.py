@@ -323,7 +323,7 @@ HELD = {
     "daemon/rpc/handlers/lists.c": "list_bytes",
     "daemon/rpc/handlers/tensor_page.c": "request_bytes",
     "daemon/rpc/order/claim.c": "request_bytes",
-    "daemon/rpc/resume/absent.c": "sessions",
+    "daemon/rpc/resume/detached.c": "sessions",
     "daemon/server/connections/connections.c": "sessions",
     "daemon/server/connections/input.c": "request_bytes",
     "daemon/server/connections/outbox.c": "request_bytes",

@@ -93,8 +93,9 @@ static inline struct device_request world_request(int64_t c, int64_t w)
 }
 
 /* All steps of an allocation, and of a free. */
-static inline int tensors_alloc(struct session *session, const struct device_request *requests, const char *const *names,
-		  unsigned n, struct tensor **tensors, struct npumem_error *error)
+static inline int tensors_alloc(struct session *session, const struct device_request *requests,
+				const char *const *names, unsigned n, struct tensor **tensors,
+				struct npumem_error *error)
 {
 	const char *labels[TENSORS_ALLOC_MAX];
 	struct tensors_alloc alloc = {.session = session,
