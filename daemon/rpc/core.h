@@ -7,7 +7,7 @@
 #include "daemon/service/session.h"
 #include "daemon/service/tensors.h"
 
-struct absent;
+struct detached;
 struct buffer;
 struct call;
 struct list;
@@ -66,10 +66,10 @@ struct rpc {
 	uint64_t alarm_ns;		 /* that was asked for */
 	uint64_t send_ns;		 /* no more events before then; 0: there are none that wait */
 	uint64_t look_ns; /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
-	struct absent *absent, *leaving, *spent; /* sessions without a connection (resume/absent.h) */
-	struct call *followed;			 /* what may run for long */
-	struct call *spare;			 /* a pool */
-	struct operate *spare_operations;	 /* another one */
+	struct detached *detached, *leaving, *ended; /* sessions without a connection (resume/detached.h) */
+	struct call *followed;			     /* what may run for long */
+	struct call *spare;			     /* a pool */
+	struct operate *spare_operations;	     /* another one */
 	unsigned n_spare, n_spare_operations;
 	struct npumem_error error; /* why the request that is worked on is refused; clear between turns */
 	struct call *arriving;	   /* of the message that is being received; NULL: it has ended */
@@ -111,8 +111,8 @@ struct rpc_peer {
 
 	/* rpc's own; zero at first. */
 	struct rpc *rpc;
-	struct call *calls; /* unfinished, the latest first */
-	struct call *first_held, *last_held;
+	struct call *calls;	    /* unfinished, the latest first */
+	struct call *first_held;    /* at its gate, in the order sent */
 	struct list *lists;	    /* that it keeps (lists.h) */
 	struct call *next_to_close; /* the peer is closed: calls from here on are not dropped or cancelled yet */
 	unsigned n_calls;

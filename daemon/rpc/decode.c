@@ -30,39 +30,36 @@ static int refuse_text(const struct decode *decode, struct npumem_error *error)
 	return NPUMEM_INVALID;
 }
 
-static int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
-			  const Npumem__V1__Request **request, const struct borrowed **borrowed, uint32_t *unknown,
-			  struct npumem_error *error)
+/* `unknown`: its first field that no Request has, which may be a later version's call; or 0. */
+static int decode_request(struct call *call, uint32_t *unknown)
 {
-	struct decode decode = {.budget = budget, .n_fields = DECODE_FIELDS_MAX};
+	struct decode decode = {.budget = &call->budget, .n_fields = DECODE_FIELDS_MAX};
+	size_t bytes = call->bytes;
 
-	*borrowed = NULL;
-	*request = NULL;
-	*unknown = 0;
-	budget_reset(budget, bytes);
+	budget_reset(&call->budget, bytes);
 	if (!bytes)
-		return npumem_error_set(error, NPUMEM_INVALID, "an empty message");
-	*request =
-		(Npumem__V1__Request *)decode_message(&decode, &npumem__v1__request__descriptor, message, bytes);
-	*borrowed = *request ? decode.borrowed : NULL;
+		return npumem_error_set(call->error, NPUMEM_INVALID, "an empty message");
+	call->request = (Npumem__V1__Request *)decode_message(&decode, &npumem__v1__request__descriptor,
+							      call->message, bytes);
+	call->borrowed = call->request ? decode.borrowed : NULL;
 	*unknown = decode.unknown;
-	if (*request)
+	if (call->request)
 		return 0;
 	if (decode.has_too_many)
-		return refuse_fields(&decode, bytes, error);
+		return refuse_fields(&decode, bytes, call->error);
 	if (decode.long_text)
-		return refuse_text(&decode, error);
+		return refuse_text(&decode, call->error);
 	if (decode.texts_bytes > DECODE_TEXTS_BYTES_MAX)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
 					"a message with more than %d bytes of text: ask in parts",
 					DECODE_TEXTS_BYTES_MAX);
-	if (budget->exceeded)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+	if (call->budget.exceeded)
+		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
 					"a message of %zu bytes that takes more than %zu unpacked", bytes,
-					budget->limit);
-	if (budget->starved)
-		return heap_exhausted(error);
-	return npumem_error_set(error, NPUMEM_INVALID, "a malformed message of %zu bytes", bytes);
+					call->budget.limit);
+	if (call->budget.starved)
+		return heap_exhausted(call->error);
+	return npumem_error_set(call->error, NPUMEM_INVALID, "a malformed message of %zu bytes", bytes);
 }
 
 uint64_t decode_salvage_id(const uint8_t *message, size_t bytes)
@@ -79,7 +76,6 @@ uint64_t decode_salvage_id(const uint8_t *message, size_t bytes)
 	return 0;
 }
 
-/* `unknown`: its first field that no Request has, which may be a later version's call; or 0. */
 static int refuse_unknown(struct call *call, uint32_t unknown)
 {
 	if (unknown)
@@ -90,9 +86,8 @@ static int refuse_unknown(struct call *call, uint32_t unknown)
 
 int decode_call(struct call *call)
 {
-	uint32_t unknown;
-	int status = decode_request(&call->budget, call->message, call->bytes, &call->request, &call->borrowed,
-				    &unknown, call->error);
+	uint32_t unknown = 0;
+	int status = decode_request(call, &unknown);
 
 	if (status) {
 		call->id = decode_salvage_id(call->message, call->bytes);

@@ -12,13 +12,13 @@
 #include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/decode.h"
-#include "daemon/rpc/handlers/known.h"
+#include "daemon/rpc/handlers/replayed.h"
 #include "daemon/rpc/handlers/operate.h"
 #include "daemon/rpc/handlers/progress.h"
 #include "daemon/rpc/order/arrive.h"
 #include "daemon/rpc/order/gate.h"
 #include "daemon/rpc/order/line.h"
-#include "daemon/rpc/resume/absent.h"
+#include "daemon/rpc/resume/detached.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/kept/recover.h"
 
@@ -71,7 +71,7 @@ static bool close_calls(struct rpc *rpc, struct rpc_peer *peer, uint64_t end_ns)
 static void end_peer(struct rpc *rpc, struct rpc_peer *peer)
 {
 	ending_give_up_snapshot(rpc, peer->session);
-	if (!peer->ending.has_begun && absent_keep(rpc, peer))
+	if (!peer->ending.has_begun && detached_keep(rpc, peer))
 		ending_leave(rpc, peer);
 	else
 		ending_go_on(rpc, peer);
@@ -98,7 +98,7 @@ static void set_alarm(struct rpc *rpc)
 	uint64_t at = line_alarm(rpc), due = progress_due(rpc);
 
 	at = due < at ? due : at;
-	due = absent_due(rpc);
+	due = detached_due(rpc);
 	at = due < at ? due : at;
 	if (!rpc->set_alarm || at == rpc->alarm_ns)
 		return;
@@ -109,7 +109,7 @@ static void set_alarm(struct rpc *rpc)
 /* Whether there is nothing to do but what is queued. */
 static bool is_settled(const struct rpc *rpc)
 {
-	return !rpc->absent && !rpc->service->waiting.first && !rpc->service->events.ready &&
+	return !rpc->detached && !rpc->service->waiting.first && !rpc->service->events.ready &&
 	       rpc->look_ns == UINT64_MAX && rpc->alarm_ns == UINT64_MAX;
 }
 
@@ -150,7 +150,7 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 
 void rpc_deinit(struct rpc *rpc)
 {
-	absent_deinit(rpc);
+	detached_deinit(rpc);
 	life_pool_deinit(rpc);
 	operate_pool_deinit(rpc);
 }
@@ -163,7 +163,7 @@ struct recovering {
 
 static struct session *new_session(void *ctx)
 {
-	return absent_new(((struct recovering *)ctx)->rpc);
+	return detached_new(((struct recovering *)ctx)->rpc);
 }
 
 static const char *method_name(uint32_t method)
@@ -200,7 +200,7 @@ int rpc_recover(struct rpc *rpc, const struct store_report *found,
 		keep_line(recovered, found->lines[i]);
 	status = recover(rpc->service, found, &host, &recovered->report);
 	if (!status)
-		absent_recovered(rpc);
+		detached_recovered(rpc);
 	rpc_settle(rpc);
 	return status;
 }
@@ -214,7 +214,7 @@ static void begin(struct call *call)
 
 	if (call_row(call)->kind <= METHODS_KIND_FREE_STANDING) {
 		call->state = CALL_RUNNING;
-		if (known_is_deadly(call, &status))
+		if (replayed_is_deadly(call, &status))
 			life_end(call, status);
 		else
 			perform_begin(call);
@@ -303,7 +303,7 @@ void rpc_tick(struct rpc *rpc)
 	rpc->alarm_ns = UINT64_MAX;
 	line_tick(rpc);
 	progress_look(rpc);
-	absent_look(rpc);
+	detached_look(rpc);
 	rpc_settle(rpc);
 }
 

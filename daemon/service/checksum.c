@@ -9,19 +9,14 @@
 
 enum { CHUNK_ELEMENTS = 4096, CHUNK_BYTES = 4 * CHUNK_ELEMENTS /* on a thread's stack */ };
 
-static int64_t device_bytes(const struct service *service)
+int64_t checksum_cost(const struct service *service)
 {
 	const struct npumem_geometry *geometry = &device_options(service->device)->geometry;
 
 	return geometry->n_npus * geometry->npu_bytes;
 }
 
-int64_t checksum_cost(const struct service *service)
-{
-	return device_bytes(service);
-}
-
-static void drop(struct checksum *checksum)
+void checksum_free(struct checksum *checksum)
 {
 	const struct heap *heap = checksum->session->service->heap;
 
@@ -33,7 +28,7 @@ static int take_local(struct checksum *checksum)
 {
 	const struct service *service = checksum->session->service;
 
-	if (device_bytes(service) > CHECKSUM_LOCAL_BYTES_MAX)
+	if (checksum_cost(service) > CHECKSUM_LOCAL_BYTES_MAX)
 		return 0;
 	checksum->n_local = (size_t)device_options(service->device)->geometry.n_npus;
 	checksum->local = heap_zalloc(service->heap, checksum->n_local, sizeof(*checksum->local));
@@ -54,16 +49,11 @@ int checksum_new(struct session *session, struct checksum **out, struct npumem_e
 		return heap_exhausted(error);
 	checksum->session = session;
 	if (take_local(checksum)) {
-		drop(checksum);
+		checksum_free(checksum);
 		return heap_exhausted(error);
 	}
 	*out = checksum;
 	return 0;
-}
-
-void checksum_free(struct checksum *checksum)
-{
-	drop(checksum);
 }
 
 /* What may not be read counts as that. */
@@ -119,8 +109,9 @@ static uint32_t npu_crc(const struct device *device, int64_t npu)
 	return crc;
 }
 
-void checksum_run(struct checksum *checksum)
+void checksum_run(void *arg)
 {
+	struct checksum *checksum = arg;
 	struct device *device = checksum->session->service->device;
 
 	checksum->hash = 0;

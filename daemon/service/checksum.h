@@ -30,7 +30,7 @@ int64_t checksum_cost(const struct service *service);
 int checksum_new(struct session *session, struct checksum **out, struct npumem_error *error);
 /* On any thread, as a barrier in the order of operations: nothing writes local memory, and no tensor comes, goes
  * or moves meanwhile. */
-void checksum_run(struct checksum *checksum);
+void checksum_run(void *checksum);
 void checksum_free(struct checksum *checksum);
 
 #endif

@@ -42,10 +42,10 @@ struct limits_user {
 	struct totals totals;		/* of its tensors */
 	unsigned n_refs;
 	struct session *sessions;
-	size_t n_sessions; /* those, also the ones without a client */
-	unsigned n_absent; /* sessions that wait for their client (rpc/resume/absent.h) */
-	bool is_idle;	   /* counted in n_idle */
-	bool has_own;	   /* limits given for this account */
+	size_t n_sessions;   /* those, also the ones without a client */
+	unsigned n_detached; /* sessions that wait for their client (rpc/resume/detached.h) */
+	bool is_idle;	     /* counted in n_idle */
+	bool has_own;	     /* limits given for this account */
 	struct limits own;
 	struct limits_user *next;
 	struct fair_user loop, tasks; /* its work on the loop, and on the worker threads */

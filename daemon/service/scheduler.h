@@ -93,12 +93,6 @@ void scheduler_add_root(const struct tensor *root);
 /* A root goes: those that waited for it to go need not wait. */
 void scheduler_forget_root(struct scheduler *scheduler, const struct tensor *root);
 
-/* True where nothing at all is unfinished. */
-static inline bool scheduler_is_idle(const struct scheduler *scheduler)
-{
-	return !scheduler->first;
-}
-
 /* True while an entry has the device for itself. */
 static inline bool scheduler_is_exclusive(const struct scheduler *scheduler)
 {

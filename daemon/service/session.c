@@ -8,7 +8,6 @@
 #include "daemon/service/kept/persist.h"
 #include "daemon/service/kept/results.h"
 #include "daemon/service/kept/stale.h"
-#include "daemon/service/kept/tokens.h"
 #include "daemon/service/observed/events.h"
 #include "daemon/service/observed/recorder.h"
 #include "daemon/service/segments.h"
@@ -64,7 +63,7 @@ int session_restore(struct session *session, struct service *service, const stru
 {
 	if (begin(session, service, limits_take(&service->limits, kept->uid), kept->uid, 0))
 		return -ENOMEM;
-	session->is_absent = true;
+	session->is_detached = true;
 	session->id = kept->id;
 	if (kept->id > service->last_session)
 		service->last_session = kept->id;
@@ -98,8 +97,7 @@ static void move_charges(struct session *from, struct session *to)
 	limits_charge(limits, to->user, LIMITS_REQUEST_BYTES, kept_bytes(from));
 }
 
-/* What it has, but its connection, the user and the shared memory. */
-static void hand_over(struct session *from, struct session *to)
+void session_hand_over(struct session *from, struct session *to)
 {
 	uint64_t id = to->id;
 	struct session_unnamed *unnamed = to->unnamed;
@@ -109,7 +107,7 @@ static void hand_over(struct session *from, struct session *to)
 	from->id = id;
 	to->unnamed = from->unnamed;
 	from->unnamed = unnamed;
-	tokens_remove(&from->service->persist.tokens, from);
+	persist_session_hide(from);
 	from->has_token = false;
 	to->has_token = true;
 	to->lingers = from->lingers;
@@ -128,24 +126,19 @@ static void hand_over(struct session *from, struct session *to)
 	to->n_results = from->n_results;
 	from->results = NULL;
 	from->n_results = 0;
-	from->is_spent = true;
+	from->is_continued = true;
 	recorder_hand_over(&from->service->recorder, from, to);
 	persist_session_adopt(to);
 }
 
-void session_return(struct session *absent, struct session *to)
+int session_stay_away(struct session *session, struct session *detached)
 {
-	hand_over(absent, to);
-}
-
-int session_stay_away(struct session *session, struct session *absent)
-{
-	int status = begin(absent, session->service, limits_hold(session->user), session->uid, 0);
+	int status = begin(detached, session->service, limits_hold(session->user), session->uid, 0);
 
 	if (status)
 		return status;
-	absent->is_absent = true;
-	hand_over(session, absent);
+	detached->is_detached = true;
+	session_hand_over(session, detached);
 	return 0;
 }
 
@@ -210,12 +203,12 @@ static void end(struct session *session)
 	segments_deinit(session);
 	leave_walks(session);
 	if (session->has_token)
-		tokens_remove(&service->persist.tokens, session);
+		persist_session_hide(session);
 	DL_DELETE(service->sessions, session);
 	DL_DELETE2(session->user->sessions, session, user_prev, user_next);
 	service->n_sessions--;
 	session->user->n_sessions--;
-	if (!session->is_absent)
+	if (!session->is_detached)
 		limits_give_back(&service->limits, session->user, LIMITS_SESSIONS, 1);
 	heap_free(service->heap, session->unnamed);
 	session->unnamed = NULL;
@@ -245,7 +238,7 @@ void session_deinit(struct session *session)
 		service_release(service, record_tensor(session->unnamed->first));
 	persist_commit(&service->persist);
 	service->events.actor = NULL;
-	if (!session->is_spent) {
+	if (!session->is_continued) {
 		events_client_gone(session);
 		recorder_session_end(&service->recorder, session);
 	}

@@ -26,12 +26,11 @@ int session_restore(struct session *session, struct service *service, const stru
 		    uint32_t cell);
 /* Whether it has nothing yet, so that another one can come back as this one. */
 bool session_is_fresh(const struct session *session);
-/* An absent session comes back: `to`, which is fresh and of the same uid, goes on with its id, token, tensors and
- * results. `absent` is left with nothing, and to be ended. */
-void session_return(struct session *absent, struct session *to);
-/* The other way round: begins `absent` with all that the session has, but for its shared memory. 0; -ENOMEM: it
- * has not begun. */
-int session_stay_away(struct session *session, struct session *absent);
+/* `to`, which is fresh and of the same uid, goes on with the id, token, tensors and results of `from`, but not
+ * with its connection, user and shared memory. `from` is left with nothing, and to be ended. */
+void session_hand_over(struct session *from, struct session *to);
+/* Begins `detached` with all that the session has, but for its shared memory. 0; -ENOMEM: it has not begun. */
+int session_stay_away(struct session *session, struct session *detached);
 /* Nothing is kept of a session any more, nor of its results, at once. */
 void session_forget(struct session *session);
 /* Ends a session here alone: what is kept of it is for the next process. */

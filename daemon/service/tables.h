@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include "daemon/service/fair_queue.h"
-#include "daemon/service/kept/recovered.h"
 #include "daemon/service/limits.h"
 #include "daemon/service/names.h"
 #include "daemon/service/observed/metrics.h"
@@ -50,8 +49,8 @@ struct session {
 	void *peer; /* rpc's: whose requests they are; NULL: it has not asked yet */
 
 	/* For its continuation after the daemon was started again (persist.h, results.h). */
-	bool is_absent; /* its client is not there: what it counts among the uid's sessions is the other one */
-	bool is_spent;	/* another session continues it: its own end is not reported */
+	bool is_detached;  /* its client is not there: what it counts among the uid's sessions is the other one */
+	bool is_continued; /* another session continues it: its own end is not reported */
 	bool has_token;
 	bool lingers; /* also where its client goes and the daemon stays */
 	uint8_t token[PERSIST_TOKEN_BYTES];
@@ -67,12 +66,12 @@ struct session {
 	size_t n_results;
 	struct session *next, *prev;	       /* of all */
 	struct session *user_next, *user_prev; /* of its user */
-	struct session *bucket_next;	       /* of tokens with one hash (kept/tokens.h) */
+	struct session *bucket_next;	       /* of those whose tokens have one hash */
 };
 
 /* ---- the service ---- */
 
-enum { RECORDER_REASON_BYTES = 128, TOKENS_BUCKETS = 4096 };
+enum { RECORDER_REASON_BYTES = 128, PERSIST_BUCKETS = 4096 };
 
 /* The line for room. */
 struct waiting {
@@ -91,7 +90,7 @@ struct events {
 	uint64_t (*now_ns)(void);    /* NULL: time stands still */
 	const struct session *actor; /* on whose behalf tensors go; NULL: nobody's */
 	struct events_subscriber *subscribers;
-	struct events_subscriber *ready, *last_ready; /* the line of those to be sent something */
+	struct events_subscriber *ready; /* the line of those to be sent something */
 	bool is_low;
 };
 
@@ -114,11 +113,6 @@ struct recorder {
 	struct fair_work freeing;
 };
 
-/* Zero at first. */
-struct tokens {
-	struct session *buckets[TOKENS_BUCKETS];
-};
-
 /* Cells of a table that has no numbers of its own. */
 struct persist_cells {
 	uint32_t *free; /* `room` of them, n in use, so that giving one back takes no memory */
@@ -134,11 +128,31 @@ struct persist {
 	int (*random)(void *to, size_t bytes); /* what nobody can guess; 0 or -errno */
 	bool is_replay;			       /* recovery is for one (recover.h) */
 	struct persist_cells sessions, results;
-	struct tokens tokens;
+	/* Those with a token: a hash table of fixed size, so that adding one cannot fail and no turn moves it. */
+	struct session *by_token[PERSIST_BUCKETS];
 	struct session **owners; /* of cells of sessions; NULL: of none */
 	uint32_t owners_room;
 	struct result *spare;	    /* of results.h */
 	struct store_run *loop_run; /* of runs.h */
+};
+
+enum { RECOVERED_LINES_MAX = 24, RECOVERED_LINE_BYTES = 512 };
+
+struct recover_report {
+	uint32_t n_tensors, n_views, n_sessions, n_results; /* kept */
+	uint32_t n_ended;   /* unnamed tensors whose session had no token, or tensors that were freed */
+	uint32_t n_damaged; /* cells of tensors that cannot be read */
+	uint32_t n_refused; /* tensors that cannot be what their cells say */
+	uint32_t n_cut;	    /* tensors of which data is lost */
+};
+
+/* What became of the state that the daemon started from, for as long as it runs. */
+struct recovered {
+	uint64_t at_ns; /* 0: there was no state, or nobody knows the time */
+	bool was_clean; /* the process before had closed it */
+	struct recover_report report;
+	unsigned n_lines;
+	char lines[RECOVERED_LINES_MAX][RECOVERED_LINE_BYTES]; /* for people; what is too much is left out */
 };
 
 struct snapshot {

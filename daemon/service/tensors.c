@@ -31,17 +31,12 @@ static int check_free_name(const struct session *session, const char *name, cons
 	return status;
 }
 
-static const char *label_of(const struct tensors_alloc *alloc, unsigned i)
-{
-	return alloc->labels ? alloc->labels[i] : "";
-}
-
 static int check_free_names(const struct tensors_alloc *alloc, struct npumem_error *error)
 {
 	const char *const *names = alloc->names;
 
 	for (unsigned i = 0; i < alloc->n; i++) {
-		int status = check_free_name(alloc->session, names[i], label_of(alloc, i), error);
+		int status = check_free_name(alloc->session, names[i], alloc->labels[i], error);
 
 		for (unsigned j = 0; !status && names[i][0] && j < i; j++)
 			if (strcmp(names[i], names[j]) == 0)
@@ -172,21 +167,6 @@ bool tensors_lacked_room(const struct npumem_error *error)
 	       npumem_error_find(error, "asked_bytes_per_npu", -1) >= 0;
 }
 
-int tensors_alloc(struct session *session, const struct device_request *requests, const char *const *names,
-		  unsigned n, struct tensor **tensors, struct npumem_error *error)
-{
-	struct tensors_alloc alloc = {.session = session,
-				      .requests = requests,
-				      .names = names,
-				      .n = n,
-				      .tensors = tensors,
-				      .turn = TENSORS_AT_ONCE};
-	int64_t steps = INT64_MAX;
-	int status = tensors_alloc_begin(&alloc, error);
-
-	return status ? status : tensors_alloc_step(&alloc, &steps, error);
-}
-
 static int check(const struct tensors_alloc *alloc, struct npumem_error *error)
 {
 	struct session *session = alloc->session;
@@ -275,7 +255,7 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 	if (status)
 		return status;
 	for (unsigned i = 0; i < alloc->n; i++)
-		adopt(session, alloc->names[i], label_of(alloc, i), i, alloc->tensors[i]);
+		adopt(session, alloc->names[i], alloc->labels[i], i, alloc->tensors[i]);
 	persist_commit(&session->service->persist);
 	events_room(session->service);
 	/* It may be in the way of one of its user's that held others up. */
@@ -295,7 +275,9 @@ void tensors_moved(struct service *service, const struct device_move *moves, uns
 		service_count_place(service, moves[i].tensor, moves[i].from_offset, -1);
 		service_count_place(service, moves[i].tensor, moves[i].to_offset, 1);
 	}
-	persist_moved(service, moves, n);
+	for (unsigned i = 0; i < n; i++)
+		persist_put(service, moves[i].tensor);
+	persist_commit(&service->persist);
 }
 
 int tensors_view(struct session *session, struct tensor *base, const char *name, const char *label,

@@ -10,24 +10,19 @@
 
 enum { TENSORS_ALLOC_MAX = 256 }; /* of one request */
 
-/* Allocates n <= TENSORS_ALLOC_MAX tensors. names[i]: never NULL, empty for an anonymous one. 0; INVALID,
- * ALREADY_EXISTS, or what device_alloc says. */
-int tensors_alloc(struct session *session, const struct device_request *requests, const char *const *names,
-		  unsigned n, struct tensor **tensors, struct npumem_error *error);
-
 /* Whose turn it is, where others wait for room. */
 enum tensors_turn {
 	TENSORS_AT_ONCE, /* not in line: takes what is not of the largest free extent, where one claims that */
 	TENSORS_LAST,	 /* about to stand in line: takes nothing while one there claims the largest free extent */
 	TENSORS_HEAD,	 /* its turn in line: takes what it finds, but for the range that another one claims */
 };
-/* tensors_alloc in steps (device_alloc_step), and in turn: RESOURCE_EXHAUSTED also where it is not this one's
- * turn. */
+/* Allocates n <= TENSORS_ALLOC_MAX tensors, in steps (device_alloc_step), and in turn. 0; INVALID, ALREADY_EXISTS,
+ * or what device_alloc says; RESOURCE_EXHAUSTED also where it is not this one's turn. */
 struct tensors_alloc {
 	struct session *session;
 	const struct device_request *requests; /* the caller's, as long as it takes */
-	const char *const *names;
-	const char *const *labels; /* of those without names; NULL: none has one */
+	const char *const *names;	       /* never NULL; empty for an anonymous one */
+	const char *const *labels;	       /* never NULL; of those without names */
 	unsigned n;
 	struct tensor **tensors;
 	enum tensors_turn turn;
@@ -74,10 +69,8 @@ void tensors_mark_going(struct service *service, struct tensor **tensors, size_t
 /* Their free takes effect, for good: nobody finds them any more, their names are free, and whatever happens to the
  * daemon they are gone for the next one, too. Nothing is under way with them. */
 void tensors_hide(struct session *session, struct tensor *const *tensors, size_t n);
-/* Releases what was hidden so, with its views; returns how many went. */
-uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n);
-/* The same in steps of bounded work: n_freed is complete when tensors_free_step says true. While a record is made
- * their room comes back in one step, the last one. */
+/* Releases what was hidden so, with its views, in steps of bounded work: n_freed is complete when
+ * tensors_free_step says true. While a record is made their room comes back in one step, the last one. */
 struct tensors_free {
 	struct tensor *const *tensors; /* the caller's; views come first */
 	size_t n, at, first_root, next_root;

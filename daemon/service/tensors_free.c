@@ -123,13 +123,3 @@ bool tensors_free_step(struct session *session, struct tensors_free *free)
 	persist_commit(&service->persist);
 	return free->next_root == free->n && free->at == free->n;
 }
-
-uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n)
-{
-	struct tensors_free free;
-
-	tensors_free_begin(&free, tensors, n);
-	while (!tensors_free_step(session, &free))
-		;
-	return free.n_freed;
-}

@@ -57,7 +57,7 @@ static int make_folder(const struct opening *opening, int directory, const char 
 {
 	const struct store_hooks *hooks = opening->options->hooks;
 	char note[2 * STORE_ERROR_BYTES];
-	int folder, status = calls_make_directory_in(hooks, directory, NEW);
+	int folder, status = calls_make_directory(hooks, directory, NEW);
 
 	if (status)
 		return status;

@@ -52,12 +52,7 @@ int calls_stat(const struct store_hooks *hooks, int fd, struct statx *out)
 													: 0;
 }
 
-int calls_make_directory(const struct store_hooks *hooks, const char *path)
-{
-	return calls_make_directory_in(hooks, AT_FDCWD, path);
-}
-
-int calls_make_directory_in(const struct store_hooks *hooks, int directory, const char *name)
+int calls_make_directory(const struct store_hooks *hooks, int directory, const char *name)
 {
 	return CALL(hooks, "mkdir", mkdirat(directory, name, 0700)) && errno != EEXIST ? -errno : 0;
 }
@@ -137,6 +132,16 @@ int calls_truncate(const struct store_hooks *hooks, int fd, uint64_t bytes)
 	return status ? -errno : 0;
 }
 
+/* What fsync or fdatasync has answered. */
+static int synced(const struct store_hooks *hooks, int fd, int status)
+{
+	if (status)
+		return -errno;
+	if (hooks && hooks->synced)
+		hooks->synced(hooks->ctx, fd);
+	return 0;
+}
+
 int calls_sync(const struct store_hooks *hooks, int fd)
 {
 	int status;
@@ -144,11 +149,7 @@ int calls_sync(const struct store_hooks *hooks, int fd)
 	do
 		status = CALL(hooks, "fsync", fsync(fd));
 	while (status && errno == EINTR);
-	if (status)
-		return -errno;
-	if (hooks && hooks->synced)
-		hooks->synced(hooks->ctx, fd);
-	return 0;
+	return synced(hooks, fd, status);
 }
 
 int calls_sync_data(const struct store_hooks *hooks, int fd)
@@ -158,11 +159,7 @@ int calls_sync_data(const struct store_hooks *hooks, int fd)
 	do
 		status = CALL(hooks, "fdatasync", fdatasync(fd));
 	while (status && errno == EINTR);
-	if (status)
-		return -errno;
-	if (hooks && hooks->synced)
-		hooks->synced(hooks->ctx, fd);
-	return 0;
+	return synced(hooks, fd, status);
 }
 
 void calls_start_writing(const struct store_hooks *hooks, int fd)
@@ -191,11 +188,10 @@ int calls_write(const struct store_hooks *hooks, int fd, const void *from, size_
 	return 0;
 }
 
-int calls_map_private(const struct store_hooks *hooks, int fd, uint64_t off, size_t bytes, void **out)
+static int map(const struct store_hooks *hooks, size_t bytes, int flags, int fd, uint64_t off, void **out)
 {
 	void *at = failed(hooks, "mmap") ? MAP_FAILED
-					 : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
-						fd, (off_t)off);
+					 : mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, (off_t)off);
 
 	if (at == MAP_FAILED)
 		return -errno;
@@ -203,15 +199,19 @@ int calls_map_private(const struct store_hooks *hooks, int fd, uint64_t off, siz
 	return 0;
 }
 
+int calls_map_private(const struct store_hooks *hooks, int fd, uint64_t off, size_t bytes, void **out)
+{
+	return map(hooks, bytes, MAP_PRIVATE | MAP_NORESERVE, fd, off, out);
+}
+
 int calls_map(const struct store_hooks *hooks, int fd, uint64_t off, size_t bytes, void **out)
 {
-	void *at = failed(hooks, "mmap") ? MAP_FAILED
-					 : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)off);
+	return map(hooks, bytes, MAP_SHARED, fd, off, out);
+}
 
-	if (at == MAP_FAILED)
-		return -errno;
-	*out = at;
-	return 0;
+int calls_map_own(const struct store_hooks *hooks, size_t bytes, void **out)
+{
+	return map(hooks, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, out);
 }
 
 int calls_map_more(const struct store_hooks *hooks, void **at, size_t bytes, size_t to)
@@ -221,18 +221,6 @@ int calls_map_more(const struct store_hooks *hooks, void **at, size_t bytes, siz
 	if (moved == MAP_FAILED)
 		return -errno;
 	*at = moved;
-	return 0;
-}
-
-int calls_map_own(const struct store_hooks *hooks, size_t bytes, void **out)
-{
-	void *at = failed(hooks, "mmap") ? MAP_FAILED
-					 : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-						MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (at == MAP_FAILED)
-		return -errno;
-	*out = at;
 	return 0;
 }
 

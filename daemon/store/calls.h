@@ -16,8 +16,7 @@ int calls_open(const struct store_hooks *hooks, int directory, const char *name,
 int calls_lock(const struct store_hooks *hooks, int fd);
 int calls_stat(const struct store_hooks *hooks, int fd, struct statx *out);
 /* Makes a directory for its user alone, or finds one. */
-int calls_make_directory(const struct store_hooks *hooks, const char *path);
-int calls_make_directory_in(const struct store_hooks *hooks, int directory, const char *name);
+int calls_make_directory(const struct store_hooks *hooks, int directory, const char *name);
 
 /* How many bytes of [off, off + bytes) the file has; the rest of `to` is zero. */
 int64_t calls_read(const struct store_hooks *hooks, int fd, void *to, size_t bytes, uint64_t off);

@@ -35,12 +35,7 @@ static int open_file(struct opening *opening, enum format_file file)
 	status = calls_stat(NULL, fd, &stat);
 	if (status)
 		return opening_refuse(opening, file, status, "cannot be read: %s", strerror(-status));
-	opening->bytes[file] = stat.stx_size;
-	opening->identities[file].inode = stat.stx_ino;
-	if (stat.stx_mask & STATX_BTIME) {
-		opening->identities[file].born_seconds = stat.stx_btime.tv_sec;
-		opening->identities[file].born_ns = stat.stx_btime.tv_nsec;
-	}
+	files_note(opening, file, &stat);
 	return 0;
 }
 

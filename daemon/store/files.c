@@ -25,6 +25,16 @@ static int open_one(const struct opening *opening, enum format_file file)
 	return 0;
 }
 
+void files_note(struct opening *opening, enum format_file file, const struct statx *stat)
+{
+	opening->bytes[file] = stat->stx_size;
+	opening->identities[file].inode = stat->stx_ino;
+	if (stat->stx_mask & STATX_BTIME) {
+		opening->identities[file].born_seconds = stat->stx_btime.tv_sec;
+		opening->identities[file].born_ns = stat->stx_btime.tv_nsec;
+	}
+}
+
 static int look_at(struct opening *opening, enum format_file file)
 {
 	struct statx stat;
@@ -41,12 +51,7 @@ static int look_at(struct opening *opening, enum format_file file)
 	if (opening->options->directory && stat.stx_mode & 022)
 		return opening_judge(opening, file, STORE_NOT_OURS, "may be written by others (mode %04o)",
 				     stat.stx_mode & 07777);
-	opening->bytes[file] = stat.stx_size;
-	opening->identities[file].inode = stat.stx_ino;
-	if (stat.stx_mask & STATX_BTIME) {
-		opening->identities[file].born_seconds = stat.stx_btime.tv_sec;
-		opening->identities[file].born_ns = stat.stx_btime.tv_nsec;
-	}
+	files_note(opening, file, &stat);
 	return 0;
 }
 
@@ -145,7 +150,7 @@ static int check_directory(const struct opening *opening, int directory)
 static int open_directory(const struct opening *opening)
 {
 	const struct store_options *options = opening->options;
-	int status = calls_make_directory(options->hooks, options->directory);
+	int status = calls_make_directory(options->hooks, AT_FDCWD, options->directory);
 	int directory =
 		status ? status : calls_open(options->hooks, AT_FDCWD, options->directory, O_RDONLY | O_DIRECTORY);
 

@@ -44,6 +44,12 @@ void log_unit_end(struct store *store);
 /* The log has room on the disk for a piece of so many bytes. 0; -errno. */
 int log_reserve(struct store *store, uint64_t bytes);
 
+/* Of a change of so many bytes, in a buffer and in the log. */
+static inline uint64_t log_change_bytes(uint64_t bytes)
+{
+	return sizeof(struct format_change) + ((bytes + 7) & ~UINT64_C(7));
+}
+
 static inline bool log_is_on(const struct log *log)
 {
 	return log->buffers[0].at;

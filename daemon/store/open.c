@@ -10,7 +10,6 @@
 #include "daemon/store/aside.h"
 #include "daemon/store/calls.h"
 #include "daemon/store/cells.h"
-#include "daemon/store/create.h"
 #include "daemon/store/files.h"
 #include "daemon/store/identity.h"
 #include "daemon/store/image.h"
@@ -18,8 +17,8 @@
 #include "daemon/store/log.h"
 #include "daemon/store/manifest.h"
 #include "daemon/store/opening.h"
-#include "daemon/store/runs.h"
-#include "daemon/store/writes.h"
+#include "daemon/store/take_up.h"
+#include "daemon/store/under_way.h"
 
 static void free_store(struct store *store)
 {
@@ -30,8 +29,7 @@ static void free_store(struct store *store)
 	for (enum format_file file = 0; file < FORMAT_FILES; file++)
 		mapping_close(&store->maps[file]);
 	files_close(store);
-	writes_close(store);
-	runs_close(store);
+	under_way_close(store);
 	heap_free(store->heap, store);
 }
 
@@ -65,7 +63,7 @@ static int open_state(struct opening *opening, struct format_page *pages)
 		return status;
 	opening->report->is_new = is_blank;
 	if (is_blank)
-		return create_state(opening);
+		return take_up_new(opening);
 	status = identity_check(opening, pages);
 	if (!status && is_snapshot)
 		status = manifest_remove(opening);
@@ -73,7 +71,7 @@ static int open_state(struct opening *opening, struct format_page *pages)
 		status = log_replay(opening);
 	if (!status)
 		status = read_pages(opening, pages, &is_blank);
-	return status ? status : load_state(opening, pages);
+	return status ? status : take_up_found(opening, pages);
 }
 
 static struct store *new_store(const struct store_options *options)
@@ -200,7 +198,7 @@ int store_recovered(struct store *store)
 
 	if (status)
 		return status;
-	writes_forget_found(store);
+	under_way_forget_found(store);
 	status = store_flush(store);
 	if (status)
 		return status;

@@ -319,7 +319,7 @@ HELD = {
     "daemon/rpc/handlers/lists.c": "list_bytes",
     "daemon/rpc/handlers/tensor_page.c": "request_bytes",
     "daemon/rpc/order/claim.c": "request_bytes",
-    "daemon/rpc/resume/absent.c": "sessions",
+    "daemon/rpc/resume/detached.c": "sessions",
     "daemon/server/connections/connections.c": "sessions",
     "daemon/server/connections/input.c": "request_bytes",
     "daemon/server/connections/outbox.c": "request_bytes",
@@ -353,7 +353,7 @@ HELD = {
     "daemon/store/log_replay.c": "fixed",
     "daemon/store/manifest.c": "fixed",
     "daemon/store/open.c": "fixed",
-    "daemon/store/writes.c": "fixed",
+    "daemon/store/under_way.c": "fixed",
 }
 TAKES = re.compile(r"heap_z?alloc\(|(?<!\w)(?:mmap|malloc|calloc)\(|uv_thread_create|\w+_append_fd\(")
 

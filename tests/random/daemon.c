@@ -526,7 +526,7 @@ const char *daemon_check(struct daemon *daemon)
 
 	if (!wrong && daemon->wrong[0])
 		wrong = daemon->wrong;
-	if (!wrong && !scheduler_is_idle(&daemon->service.scheduler))
+	if (!wrong && daemon->service.scheduler.first)
 		wrong = "something is still in the order of operations";
 	if (!wrong)
 		wrong = check_charges(daemon);

@@ -104,8 +104,8 @@ struct call {
 	int64_t cost;
 	size_t reply_bytes;		  /* that its reads will answer with */
 	struct repeat repeat;		  /* whether it does the same when it is done twice */
-	int (*handle)(struct call *call); /* in place of its row's handler, as it is sent again and was done: it is
-					   * known (handlers/known.h). NULL: it is not */
+	int (*handle)(struct call *call); /* in place of its row's handler, as it is sent again and was done
+					   * (handlers/replayed.h). NULL: it was not */
 	bool is_refused;		  /* by call->error, which is answered in its turn */
 	bool is_committed;		  /* part of its effect is there: it can no longer be dropped */
 	bool is_held, is_in_scheduler;
@@ -142,7 +142,7 @@ struct call {
 	bool fits_empty; /* of one that may wait for room, and lacked it: an empty device has it */
 
 	struct call *next, *prev;	    /* of the peer, the latest first */
-	struct call *next_held, *prev_held; /* of the peer, in the order sent */
+	struct call *next_held, *prev_held; /* of the peer */
 	struct fair_work work;		    /* while it is ready */
 };
 

@@ -110,18 +110,6 @@ void life_pool_deinit(struct rpc *rpc)
 
 /* ---- the beginning ---- */
 
-static void enlist(struct call *call)
-{
-	struct rpc_peer *peer = call->peer;
-
-	call->prev = NULL;
-	call->next = peer->calls;
-	if (call->next)
-		call->next->prev = call;
-	peer->calls = call;
-	peer->n_calls++;
-}
-
 /* Field by field, as most of it is only used by those who set it. */
 static void init(struct call *call)
 {
@@ -176,7 +164,8 @@ struct call *life_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, 
 		give(rpc, call);
 		return NULL;
 	}
-	enlist(call);
+	DL_PREPEND(peer->calls, call);
+	peer->n_calls++;
 	return call;
 }
 
@@ -243,12 +232,7 @@ static void unlink_call(struct call *call)
 
 	if (peer->next_to_close == call)
 		peer->next_to_close = call->next;
-	if (call->prev)
-		call->prev->next = call->next;
-	else
-		peer->calls = call->next;
-	if (call->next)
-		call->next->prev = call->prev;
+	DL_DELETE(peer->calls, call);
 	peer->n_calls--;
 }
 

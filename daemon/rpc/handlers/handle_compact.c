@@ -118,7 +118,6 @@ static int end(struct compacting *compacting, int status)
 
 	if (compacting->charged_ns < STOPS_LEAST_NS)
 		charge(compacting, STOPS_LEAST_NS - compacting->charged_ns);
-	call->rpc->service->waiting.room |= !compacting->dry_run;
 	message.largest_free_before = compacting->before;
 	message.largest_free_after = largest_free(call);
 	message.cut = compacting->is_full;

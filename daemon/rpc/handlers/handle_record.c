@@ -345,11 +345,6 @@ int handle_record_tensors(struct call *call, const struct handler_record *steps)
 
 /* ---- the device in numbers ---- */
 
-static void work_checksum(void *arg)
-{
-	checksum_run(arg);
-}
-
 static int answer_checksum(struct call *call, void *arg)
 {
 	struct checksum *checksum = arg;
@@ -376,7 +371,7 @@ static int sum_up(struct call *call, bool is_stop)
 	/* Before it is made: what it does not count any more must not be in the record. */
 	if (is_stop)
 		recorder_stop(&call->rpc->service->recorder);
-	return perform_later(call, cost, work_checksum, answer_checksum, checksum);
+	return perform_later(call, cost, checksum_run, answer_checksum, checksum);
 }
 
 static int refuse(struct call *call)

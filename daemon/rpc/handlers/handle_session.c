@@ -6,9 +6,9 @@
 #include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/known.h"
+#include "daemon/rpc/handlers/replayed.h"
 #include "daemon/rpc/handlers/progress.h"
-#include "daemon/rpc/resume/absent.h"
+#include "daemon/rpc/resume/detached.h"
 #include "daemon/service/observed/events.h"
 #include "daemon/service/segments.h"
 
@@ -92,7 +92,8 @@ static int go_on_as(struct call *call, const Npumem__V1__ResumeRequest *request)
 	if (!session_is_fresh(call->session) || call->peer->n_calls != 1)
 		return npumem_error_set(call->error, NPUMEM_INVALID,
 					"this connection has a session of its own: a token is to come first");
-	int status = absent_return(call->rpc, call->session, request->token.data, request->token.len, call->error);
+	int status =
+		detached_return(call->rpc, call->session, request->token.data, request->token.len, call->error);
 	if (status || !request->linger || !call->session->has_token || call->session->lingers)
 		return status;
 	return persist_session_begin(call->session, true, call->error);
@@ -139,7 +140,7 @@ static void cancel_other(struct call *call)
 		return;
 	}
 	/* A request of which something has taken effect goes on. */
-	if (call->is_committed || known_is_kept(call))
+	if (call->is_committed || replayed_is_kept(call))
 		return;
 	npumem_error_clear(call->error);
 	life_end(call,

@@ -71,61 +71,53 @@ void lists_deinit(struct rpc_peer *peer)
 
 /* ---- the tensors of an operation ---- */
 
-static Npumem__V1__Ref **operand_place(Npumem__V1__RunRequest *run, const char *role)
+/* Where an operation has its i-th tensor, and the role of that. NULL: it has no more. */
+static Npumem__V1__Ref **tensor_at(const Npumem__V1__Operation *operation, size_t i, const char **role)
 {
-	for (size_t i = 0; i < run->n_operands; i++)
-		if (!strcmp(run->operands[i]->role, role))
-			return &run->operands[i]->tensor;
-	return NULL;
-}
-
-/* Where an operation has its tensor of that role. NULL: it has no such role. */
-static Npumem__V1__Ref **place_of(Npumem__V1__Operation *operation, const char *role)
-{
-	bool is_plain = !*role;
-
+	*role = "";
 	switch (operation->kind_case) {
 	case NPUMEM__V1__OPERATION__KIND_WRITE:
-		return is_plain ? &operation->write->tensor : NULL;
+		return i ? NULL : &operation->write->tensor;
 	case NPUMEM__V1__OPERATION__KIND_READ:
-		return is_plain ? &operation->read->tensor : NULL;
+		return i ? NULL : &operation->read->tensor;
 	case NPUMEM__V1__OPERATION__KIND_FILL:
-		return is_plain ? &operation->fill->tensor : NULL;
+		return i ? NULL : &operation->fill->tensor;
 	case NPUMEM__V1__OPERATION__KIND_COPY:
-		if (!strcmp(role, "source"))
-			return &operation->copy->source;
-		return strcmp(role, "destination") ? NULL : &operation->copy->destination;
+		*role = i ? "destination" : "source";
+		if (i > 1)
+			return NULL;
+		return i ? &operation->copy->destination : &operation->copy->source;
 	case NPUMEM__V1__OPERATION__KIND_RUN:
-		return operand_place(operation->run, role);
+		if (i >= operation->run->n_operands)
+			return NULL;
+		*role = operation->run->operands[i]->role;
+		return &operation->run->operands[i]->tensor;
 	default:
-		return NULL;
+		return NULL; /* its run says what it is */
 	}
 }
 
-static bool is_handle(const Npumem__V1__Ref *ref)
+/* Where an operation has its tensor of that role. NULL: it has no such role. */
+static Npumem__V1__Ref **place_of(const Npumem__V1__Operation *operation, const char *wanted)
 {
-	return ref && ref->handle && !*ref->name;
+	Npumem__V1__Ref **place;
+	const char *role;
+
+	for (size_t i = 0; (place = tensor_at(operation, i, &role)); i++)
+		if (!strcmp(role, wanted))
+			return place;
+	return NULL;
 }
 
 static bool has_handles(const Npumem__V1__Operation *operation)
 {
-	switch (operation->kind_case) {
-	case NPUMEM__V1__OPERATION__KIND_WRITE:
-		return is_handle(operation->write->tensor);
-	case NPUMEM__V1__OPERATION__KIND_READ:
-		return is_handle(operation->read->tensor);
-	case NPUMEM__V1__OPERATION__KIND_FILL:
-		return is_handle(operation->fill->tensor);
-	case NPUMEM__V1__OPERATION__KIND_COPY:
-		return is_handle(operation->copy->source) && is_handle(operation->copy->destination);
-	case NPUMEM__V1__OPERATION__KIND_RUN:
-		for (size_t i = 0; i < operation->run->n_operands; i++)
-			if (!is_handle(operation->run->operands[i]->tensor))
-				return false;
-		return true;
-	default:
-		return true; /* its run says what it is */
-	}
+	Npumem__V1__Ref **place;
+	const char *role;
+
+	for (size_t i = 0; (place = tensor_at(operation, i, &role)); i++)
+		if (!*place || !(*place)->handle || *(*place)->name)
+			return false;
+	return true;
 }
 
 /* ---- keeping ---- */

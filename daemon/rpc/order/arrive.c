@@ -5,7 +5,7 @@
 #include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/known.h"
+#include "daemon/rpc/handlers/replayed.h"
 #include "daemon/rpc/order/gate.h"
 
 static int resolve(struct call *call)
@@ -13,10 +13,10 @@ static int resolve(struct call *call)
 	int status;
 
 	call_attribute(call);
-	if (call->request->again && resolve_known(call, &status))
+	if (call->request->again && replayed_resolve(call, &status))
 		return status;
 	status = handler_resolve(call);
-	return status ? status : known_check(call);
+	return status ? status : replayed_check(call);
 }
 
 /* What is not done when the loop goes on must be in the books. */

@@ -17,23 +17,15 @@ static struct scheduler *scheduler_of(const struct call *call)
 
 void gate_hold(struct call *call)
 {
-	struct rpc_peer *peer = call->peer;
-
 	call->state = CALL_HELD;
 	call->is_held = true;
-	call->next_held = NULL;
-	call->prev_held = peer->last_held;
-	*(call->prev_held ? &call->prev_held->next_held : &peer->first_held) = call;
-	peer->last_held = call;
+	DL_APPEND2(call->peer->first_held, call, prev_held, next_held);
 }
 
 static void remove_held(struct call *call)
 {
-	struct rpc_peer *peer = call->peer;
-
 	call->is_held = false;
-	*(call->prev_held ? &call->prev_held->next_held : &peer->first_held) = call->next_held;
-	*(call->next_held ? &call->next_held->prev_held : &peer->last_held) = call->prev_held;
+	DL_DELETE2(call->peer->first_held, call, prev_held, next_held);
 }
 
 static struct scheduler_user *user_of(const struct rpc_peer *peer)

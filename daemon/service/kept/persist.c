@@ -5,9 +5,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <utlist.h>
 
 #include "daemon/service/kept/tensor_cell.h"
-#include "daemon/service/kept/tokens.h"
 
 int persist_begin(struct service *service, struct npumem_error *error)
 {
@@ -211,19 +211,43 @@ void persist_drop(struct service *service, const struct tensor *tensor)
 		   device_handle_stamp(tensor->handle));
 }
 
-void persist_moved(struct service *service, const struct device_move *moves, unsigned n)
+/* ---- sessions ---- */
+
+/* Tokens are random, so their first bytes are a hash that no client can choose. The bucket follows from the bytes
+ * that the client sent, and each token in it is compared as a whole. */
+static size_t bucket_of(const uint8_t *token)
 {
-	for (unsigned i = 0; i < n; i++)
-		persist_put(service, moves[i].tensor);
-	persist_commit(&service->persist);
+	return (token[0] | (size_t)token[1] << 8) % PERSIST_BUCKETS;
 }
 
-/* ---- sessions ---- */
+static bool is_same(const uint8_t *a, const uint8_t *b)
+{
+	unsigned differ = 0;
+
+	for (size_t i = 0; i < PERSIST_TOKEN_BYTES; i++)
+		differ |= a[i] ^ b[i];
+	return !differ;
+}
+
+struct session *persist_session_find(const struct persist *persist, uint32_t uid,
+				     const uint8_t token[PERSIST_TOKEN_BYTES])
+{
+	struct session *session = persist->by_token[bucket_of(token)];
+
+	while (session && !(session->uid == uid && is_same(session->token, token)))
+		session = session->bucket_next;
+	return session;
+}
+
+void persist_session_hide(struct session *session)
+{
+	LL_DELETE2(session->service->persist.by_token[bucket_of(session->token)], session, bucket_next);
+}
 
 void persist_session_adopt(struct session *session)
 {
 	session->service->persist.owners[session->cell] = session;
-	tokens_add(&session->service->persist.tokens, session);
+	LL_PREPEND2(session->service->persist.by_token[bucket_of(session->token)], session, bucket_next);
 }
 
 int persist_session_begin(struct session *session, bool lingers, struct npumem_error *error)
@@ -270,7 +294,7 @@ void persist_session_drop(struct session *session)
 {
 	struct service *service = session->service;
 
-	tokens_remove(&service->persist.tokens, session);
+	persist_session_hide(session);
 	service->persist.owners[session->cell] = NULL;
 	persist_make_room(service, 1);
 	store_drop(service->persist.store, STORE_SESSIONS, session->cell, 0);

@@ -8,8 +8,6 @@
 #include "daemon/service/tables.h"
 #include "daemon/store/store.h"
 
-struct device_move;
-
 enum {
 	PERSIST_VERSION = 1,	/* of what cells hold */
 	PERSIST_RESERVE = 1024, /* changes of one commit that there is room for at all times */
@@ -116,8 +114,6 @@ void persist_put(struct service *service, const struct tensor *tensor);
 void persist_disown(struct service *service, const struct tensor *tensor);
 /* A tensor goes; cannot fail. Commits nothing that was not prepared to go together. */
 void persist_drop(struct service *service, const struct tensor *tensor);
-/* These have moved: prepared. Commits. */
-void persist_moved(struct service *service, const struct device_move *moves, unsigned n);
 /* All that was put and dropped. */
 static inline void persist_commit(struct persist *persist)
 {
@@ -129,7 +125,13 @@ static inline void persist_commit(struct persist *persist)
 
 /* Gives a session a token, the first time. 0; RESOURCE_EXHAUSTED; INTERNAL (no random bytes). */
 int persist_session_begin(struct session *session, bool lingers, struct npumem_error *error);
-/* It has a cell already, as it was found or was another's, which is its from now on. */
+/* The session of this uid with this token; NULL: there is none. The time does not depend on how many bytes of a
+ * token are right: a lookup takes as long as there are sessions in one bucket, 4 of 16,384. */
+struct session *persist_session_find(const struct persist *persist, uint32_t uid,
+				     const uint8_t token[PERSIST_TOKEN_BYTES]);
+/* Nobody finds it by its token any more. */
+void persist_session_hide(struct session *session);
+/* It has a cell already, as it was found or was another's, which is its from now on; it is found by its token. */
 void persist_session_adopt(struct session *session);
 /* Whose cell it is; NULL: nobody's. */
 static inline struct session *persist_session_at(const struct persist *persist, uint32_t cell)

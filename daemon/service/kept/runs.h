@@ -1,6 +1,6 @@
 /* Which requests run is noted in the store, so that the next process knows what ran when this one died. A request
- * of a session with a token that ran at two deaths is not run a third time (rpc/handlers/known.h). Without a store
- * all of this does nothing. */
+ * of a session with a token that ran at two deaths is not run a third time (rpc/handlers/replayed.h). Without a
+ * store all of this does nothing. */
 #ifndef SERVICE_RUNS_H
 #define SERVICE_RUNS_H
 

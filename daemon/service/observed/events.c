@@ -4,6 +4,7 @@
 #include "daemon/service/observed/events.h"
 
 #include <stdio.h>
+#include <utlist.h>
 
 #include "daemon/device/device.h"
 #include "daemon/service/access.h"
@@ -46,11 +47,7 @@ struct events_subscriber *events_subscribe(struct service *service, const struct
 	subscriber->lost = 0;
 	subscriber->first = subscriber->n = 0;
 	subscriber->is_ready = false;
-	subscriber->prev = NULL;
-	subscriber->next = events->subscribers;
-	if (subscriber->next)
-		subscriber->next->prev = subscriber;
-	events->subscribers = subscriber;
+	DL_PREPEND(events->subscribers, subscriber);
 	return subscriber;
 }
 
@@ -59,13 +56,7 @@ static void line_up(struct events *events, struct events_subscriber *subscriber)
 	if (subscriber->is_ready)
 		return;
 	subscriber->is_ready = true;
-	subscriber->next_ready = NULL;
-	subscriber->prev_ready = events->last_ready;
-	if (subscriber->prev_ready)
-		subscriber->prev_ready->next_ready = subscriber;
-	else
-		events->ready = subscriber;
-	events->last_ready = subscriber;
+	DL_APPEND2(events->ready, subscriber, prev_ready, next_ready);
 }
 
 static void leave_line(struct events *events, struct events_subscriber *subscriber)
@@ -73,14 +64,7 @@ static void leave_line(struct events *events, struct events_subscriber *subscrib
 	if (!subscriber->is_ready)
 		return;
 	subscriber->is_ready = false;
-	if (subscriber->prev_ready)
-		subscriber->prev_ready->next_ready = subscriber->next_ready;
-	else
-		events->ready = subscriber->next_ready;
-	if (subscriber->next_ready)
-		subscriber->next_ready->prev_ready = subscriber->prev_ready;
-	else
-		events->last_ready = subscriber->prev_ready;
+	DL_DELETE2(events->ready, subscriber, prev_ready, next_ready);
 }
 
 struct events_subscriber *events_next_ready(struct events *events)
@@ -114,12 +98,7 @@ void events_unsubscribe(struct service *service, struct events_subscriber *subsc
 
 	limits_give_back(&service->limits, subscriber->session->user, LIMITS_FOLLOWERS, 1);
 	leave_line(events, subscriber);
-	if (subscriber->prev)
-		subscriber->prev->next = subscriber->next;
-	else
-		events->subscribers = subscriber->next;
-	if (subscriber->next)
-		subscriber->next->prev = subscriber->prev;
+	DL_DELETE(events->subscribers, subscriber);
 	while (subscriber->n)
 		drop(events, take_out(subscriber));
 	heap_free(events->heap, subscriber);

@@ -167,7 +167,7 @@ static void add_waiting(struct recorder *recorder, const struct service *service
 	for (const struct session *session = service->sessions; session; session = session->next) {
 		entry.session = session->id;
 		entry.uid = session->uid;
-		if (session->is_absent)
+		if (session->is_detached)
 			recorder_add(recorder, &entry);
 	}
 }

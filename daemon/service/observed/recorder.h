@@ -29,7 +29,7 @@ enum recorder_before {
 	RECORDER_NOT_BEFORE,
 	RECORDER_TENSORS,  /* a list's answer, and their handles */
 	RECORDER_SESSION,  /* one that waits for its client */
-	RECORDER_RECOVERY, /* recovered.h */
+	RECORDER_RECOVERY, /* struct recovered */
 };
 
 /* One answered request, a session's end (no bytes, no segment), what a session shares, or what was there before.

@@ -126,7 +126,7 @@ static inline void crowd_finish_all(struct crowd *crowd)
 {
 	while (crowd->n_tasks)
 		crowd_finish(crowd, 0);
-	ck_assert(scheduler_is_idle(&crowd->world.service.scheduler));
+	ck_assert_ptr_null(crowd->world.service.scheduler.first);
 }
 
 static inline void crowd_init(struct crowd *crowd)

@@ -229,7 +229,7 @@ START_TEST(a_short_one_passes_nobody_it_has_to_wait_for)
 	crowd_view(&crowd, 1, "v", 0, "B", SHORT_W);
 	at_once = crowd_fill(&crowd, 0, "c", 3);
 	ck_assert_int_eq(crowd_status(&crowd, 0, at_once), 0);
-	ck_assert(scheduler_is_idle(&crowd.world.service.scheduler));
+	ck_assert_ptr_null(crowd.world.service.scheduler.first);
 	/* Of the view's base. */
 	crowd_fill(&crowd, 0, "B", 1);
 	of_view = crowd_fill(&crowd, 1, "v", 2);
@@ -550,7 +550,7 @@ START_TEST(without_memory_for_a_task_it_is_refused)
 	crowd.no_threads = true;
 	fill = crowd_fill(&crowd, 1, "A", 1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), NPUMEM_RESOURCE_EXHAUSTED);
-	ck_assert(scheduler_is_idle(&crowd.world.service.scheduler));
+	ck_assert_ptr_null(crowd.world.service.scheduler.first);
 	crowd_deinit(&crowd);
 }
 END_TEST

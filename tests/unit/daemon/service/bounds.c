@@ -82,8 +82,12 @@ START_TEST(what_changed_while_a_place_was_searched)
 	struct device_request request = world_request(8, 128);
 	const char *names[] = {"a"};
 	struct tensor *tensors[1], *others[1];
-	struct tensors_alloc search = {
-		.session = &session, .requests = &request, .names = names, .n = 1, .tensors = tensors};
+	struct tensors_alloc search = {.session = &session,
+				       .requests = &request,
+				       .names = names,
+				       .labels = (const char *[]){""},
+				       .n = 1,
+				       .tensors = tensors};
 	int64_t steps = 1000;
 
 	ck_assert_int_eq(tensors_alloc_begin(&search, &world.error), 0);

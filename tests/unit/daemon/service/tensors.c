@@ -260,8 +260,12 @@ START_TEST(a_search_is_charged_between_steps)
 	struct tensor *tensors[1];
 	const char *names[] = {""};
 	struct device_request all = world_request(8, 8192), more = world_request(1, 4000);
-	struct tensors_alloc alloc = {
-		.session = &bench.session, .requests = &more, .names = names, .n = 1, .tensors = tensors};
+	struct tensors_alloc alloc = {.session = &bench.session,
+				      .requests = &more,
+				      .names = names,
+				      .labels = names,
+				      .n = 1,
+				      .tensors = tensors};
 	const uint64_t *now;
 	int64_t steps = 1;
 

@@ -242,8 +242,13 @@ static int alloc(struct world *world, struct session *session, int64_t w, int64_
 
 	request.spec.address = address;
 	npumem_error_clear(&world->error);
-	struct tensors_alloc alloc = {
-		.session = session, .requests = &request, .names = &name, .n = 1, .tensors = tensor, .turn = turn};
+	struct tensors_alloc alloc = {.session = session,
+				      .requests = &request,
+				      .names = &name,
+				      .labels = &name,
+				      .n = 1,
+				      .tensors = tensor,
+				      .turn = turn};
 	int64_t steps = INT64_MAX;
 	int status = tensors_alloc_begin(&alloc, &world->error);
 

@@ -92,6 +92,38 @@ static inline struct device_request world_request(int64_t c, int64_t w)
 	return request;
 }
 
+/* All steps of an allocation, and of a free. */
+static inline int tensors_alloc(struct session *session, const struct device_request *requests,
+				const char *const *names, unsigned n, struct tensor **tensors,
+				struct npumem_error *error)
+{
+	const char *labels[TENSORS_ALLOC_MAX];
+	struct tensors_alloc alloc = {.session = session,
+				      .requests = requests,
+				      .names = names,
+				      .labels = labels,
+				      .n = n,
+				      .tensors = tensors,
+				      .turn = TENSORS_AT_ONCE};
+	int64_t steps = INT64_MAX;
+	int status;
+
+	for (unsigned i = 0; i < TENSORS_ALLOC_MAX; i++)
+		labels[i] = "";
+	status = tensors_alloc_begin(&alloc, error);
+	return status ? status : tensors_alloc_step(&alloc, &steps, error);
+}
+
+static inline uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n)
+{
+	struct tensors_free free;
+
+	tensors_free_begin(&free, tensors, n);
+	while (!tensors_free_step(session, &free))
+		;
+	return free.n_freed;
+}
+
 static inline struct tensor *world_tensor(struct world *world, struct session *session, const char *name)
 {
 	struct device_request request = world_request(8, 100);

@@ -46,7 +46,7 @@ START_TEST(all_of_the_tables_is_there_again)
 	session_init(&other, &kept.world.service, 1001, 2, NULL);
 	ck_assert_uint_gt(other.id, session_id);
 	ck_assert(session_is_fresh(&other));
-	session_return(&kept.found[0], &other);
+	session_hand_over(&kept.found[0], &other);
 	ck_assert_uint_eq(other.id, session_id);
 	ck_assert_uint_eq(other.unnamed->n, 1);
 	ck_assert_ptr_null(kept.found[0].unnamed->first);

@@ -86,16 +86,16 @@ END_TEST
 START_TEST(they_go_with_the_session)
 {
 	struct scene scene;
-	struct session absent, fresh;
+	struct session detached, fresh;
 
 	scene_init(&scene);
 	for (uint64_t id = 1; id < 100; id += 2)
 		add(&scene.session, id, id);
-	ck_assert_int_eq(session_stay_away(&scene.session, &absent), 0);
-	ck_assert(stale_has(&absent, 51) && !stale_has(&absent, 52) && !stale_has(&scene.session, 51));
+	ck_assert_int_eq(session_stay_away(&scene.session, &detached), 0);
+	ck_assert(stale_has(&detached, 51) && !stale_has(&detached, 52) && !stale_has(&scene.session, 51));
 	ck_assert_int_eq(session_init(&fresh, &scene.kept.world.service, 1001, 1, NULL), 0);
-	session_return(&absent, &fresh);
-	session_deinit(&absent);
+	session_hand_over(&detached, &fresh);
+	session_deinit(&detached);
 	session_deinit(&scene.session);
 	ck_assert(stale_has(&fresh, 51) && !stale_has(&fresh, 52));
 	restart(&scene);

@@ -101,7 +101,7 @@ START_TEST(what_was_there_before)
 
 	scene_init(&scene);
 	world_tensor(&scene.world, &scene.user, "x");
-	scene.user.is_absent = true;
+	scene.user.is_detached = true;
 	scene.world.service.recovered.at_ns = 5;
 	ck_assert_int_eq(recorder_check(scene.recorder, &scene.user, &scene.world.error),
 			 NPUMEM_PERMISSION_DENIED);
@@ -119,7 +119,7 @@ START_TEST(what_was_there_before)
 	ck_assert_uint_eq(part.entry->uid, 1001);
 	recorder_next(scene.recorder);
 	ck_assert(!recorder_peek(scene.recorder, &part));
-	scene.user.is_absent = false;
+	scene.user.is_detached = false;
 	scene_deinit(&scene);
 }
 END_TEST

@@ -1,7 +1,7 @@
 /* The answers of requests that were done before. What they tell of tensors that are there is as it is, and of
  * tensors that are gone as it was. Invariant: a request of which anything is kept that must not be done twice is
  * never passed on. */
-#include "daemon/rpc/handlers/known.h"
+#include "daemon/rpc/handlers/replayed.h"
 
 #include <inttypes.h>
 
@@ -123,7 +123,7 @@ static void append_one(struct call *call, const Npumem__V1__Allocation *allocati
 	reply_message(&call->reply, TENSORS_FIELD, tensor_message(call, tensor, &state, &message));
 }
 
-static bool known_alloc(struct call *call, const Npumem__V1__AllocRequest *request, int *status)
+static bool replayed_alloc(struct call *call, const Npumem__V1__AllocRequest *request, int *status)
 {
 	struct tensor *tensors[TENSORS_ALLOC_MAX] = {NULL};
 	const struct results_cell *gone[TENSORS_ALLOC_MAX];
@@ -184,7 +184,7 @@ static bool is_there(const struct call *call, uint64_t handle)
 	       !access_check(call->session, tensor, ACCESS_READ, &ignored);
 }
 
-static bool known_view(struct call *call, const Npumem__V1__ViewRequest *request, int *status)
+static bool replayed_view(struct call *call, const Npumem__V1__ViewRequest *request, int *status)
 {
 	const struct results_cell *gone = find(call, RESULTS_MADE);
 	struct tensor *view = NULL;
@@ -201,7 +201,7 @@ static bool known_view(struct call *call, const Npumem__V1__ViewRequest *request
 	return view || gone || *status;
 }
 
-static bool known_change(struct call *call, int *status)
+static bool replayed_change(struct call *call, int *status)
 {
 	const struct results_cell *kept = find(call, RESULTS_CHANGED);
 
@@ -214,7 +214,7 @@ static bool known_change(struct call *call, int *status)
 	return kept || *status;
 }
 
-static bool known_free(struct call *call, int *status)
+static bool replayed_free(struct call *call, int *status)
 {
 	const struct results_cell *kept = find(call, RESULTS_FREED);
 	Npumem__V1__Freed message = NPUMEM__V1__FREED__INIT;
@@ -302,7 +302,7 @@ static int answer_done(struct call *call, const struct results_cell *const *done
 
 /* What its id has left may be another request's, with fewer places or without the first: each of its own counts.
  */
-static bool known_data(struct call *call, int *status)
+static bool replayed_data(struct call *call, int *status)
 {
 	const struct results_cell *done[OPERATIONS_MAX];
 	const struct result *result = NULL;
@@ -326,27 +326,27 @@ static bool known_data(struct call *call, int *status)
 
 /* ---- all of them ---- */
 
-static bool is_known(struct call *call, int *status)
+static bool answer_is_kept(struct call *call, int *status)
 {
 	const Npumem__V1__Request *request = call->request;
 
 	switch (call_row(call)->keeps) {
 	case METHODS_KEEPS_TENSORS:
-		return known_alloc(call, request->alloc, status);
+		return replayed_alloc(call, request->alloc, status);
 	case METHODS_KEEPS_VIEW:
-		return known_view(call, request->view, status);
+		return replayed_view(call, request->view, status);
 	case METHODS_KEEPS_COUNT:
-		return known_free(call, status);
+		return replayed_free(call, status);
 	case METHODS_KEEPS_CHANGE:
-		return known_change(call, status);
+		return replayed_change(call, status);
 	case METHODS_KEEPS_DONE:
-		return known_data(call, status);
+		return replayed_data(call, status);
 	default:
 		return false;
 	}
 }
 
-bool known_is_deadly(struct call *call, int *status)
+bool replayed_is_deadly(struct call *call, int *status)
 {
 	uint64_t deaths =
 		call->request->again && call->session->has_token ? results_deaths(call->session, call->id) : 0;
@@ -372,22 +372,22 @@ static bool is_stale(struct call *call, int *status)
 	return true;
 }
 
-bool resolve_known(struct call *call, int *status)
+bool replayed_resolve(struct call *call, int *status)
 {
 	*status = 0;
 	if (!call->session->has_token)
 		return false;
-	return is_known(call, status) || known_is_deadly(call, status) || is_stale(call, status);
+	return answer_is_kept(call, status) || replayed_is_deadly(call, status) || is_stale(call, status);
 }
 
-int known_check(struct call *call)
+int replayed_check(struct call *call)
 {
 	if (repeat_is_safe(&call->repeat) || !is_forgotten(call))
 		return 0;
 	return refuse_forgotten(call);
 }
 
-bool known_is_kept(const struct call *call)
+bool replayed_is_kept(const struct call *call)
 {
 	const struct result *result = NULL;
 	struct tensor *made = NULL;

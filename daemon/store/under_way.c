@@ -1,13 +1,16 @@
-/* Owns the records behind the journal's page. A free one is 0 in its first word; the rest of it is the list's. */
-#include "daemon/store/writes.h"
+/* Owns the records of writes behind the journal's page, and those of running requests at the end of a page of
+ * sessions. Invariant: the first word of a record is 0 unless it is in use, and it is stored after the rest. */
+#include "daemon/store/under_way.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <sys/mman.h>
 
 #include "daemon/store/calls.h"
 #include "daemon/store/log.h"
 #include "daemon/store/opening.h"
-#include "daemon/store/runs.h"
+
+/* ---- writes ---- */
 
 static uint64_t mix_of(const struct store_write *write)
 {
@@ -22,6 +25,7 @@ static void add_to_log(struct store *store, const struct store_write *write, siz
 			bytes);
 }
 
+/* What a free record has behind its first word is the list's. */
 static void push(struct writes *writes, struct store_write *write)
 {
 	write->handle = writes->free;
@@ -64,7 +68,7 @@ static int list_found(struct store *store, uint32_t n)
 	return 0;
 }
 
-int writes_open(const struct opening *opening)
+static int open_writes(const struct opening *opening)
 {
 	struct store *store = opening->store;
 	struct writes *writes = &store->writes;
@@ -93,26 +97,19 @@ int writes_open(const struct opening *opening)
 	return 0;
 }
 
-void writes_close(struct store *store)
-{
-	heap_free(store->heap, store->writes.found);
-	heap_free(store->heap, store->writes.found_at);
-}
-
 unsigned store_writes_found(const struct store *store, const struct store_found_write **out)
 {
 	*out = store->writes.found;
 	return store->writes.n_found;
 }
 
-void writes_forget_found(struct store *store)
+static void forget_writes(struct store *store)
 {
 	struct writes *writes = &store->writes;
 
 	for (uint32_t i = 0; i < writes->n_found_at; i++)
 		store_write_end(store, &writes->records[writes->found_at[i]]);
 	writes->n_found = writes->n_found_at = 0;
-	runs_forget_found(store);
 }
 
 /* NULL: there is none. */
@@ -179,4 +176,117 @@ void store_write_end(struct store *store, struct store_write *write)
 	pthread_mutex_lock(&writes->lock);
 	push(writes, write);
 	pthread_mutex_unlock(&writes->lock);
+}
+
+/* ---- running requests ---- */
+
+/* A note of a write with the same three numbers has another word. */
+static uint64_t word_of(const struct store_run *run)
+{
+	return format_mix(run->request, run->session, run->method) ^ UINT64_C(0x5555555555555554);
+}
+
+static int open_runs(const struct opening *opening)
+{
+	struct store *store = opening->store;
+	struct runs *runs = &store->runs;
+
+	int status = calls_map(store->hooks, store->fds[FORMAT_SESSIONS], 0, FORMAT_PAGE_BYTES, &runs->page);
+	if (status)
+		return status;
+	runs->records = (struct store_run *)(void *)((uint8_t *)runs->page + FORMAT_RUNS_OFF);
+	pthread_mutex_init(&runs->lock, NULL);
+	runs->n_found = 0;
+	runs->n_free = 0;
+	for (uint32_t i = STORE_RUNS_MAX; i-- > 0;) {
+		const struct store_run *run = &runs->records[i];
+
+		if (run->valid && run->valid == word_of(run))
+			runs->found[runs->n_found++] =
+				(struct store_found_run){run->session, run->request, (uint32_t)run->method};
+		runs->free[runs->n_free++] = (uint16_t)i;
+	}
+	opening->report->n_runs = runs->n_found;
+	return 0;
+}
+
+unsigned store_runs_found(const struct store *store, const struct store_found_run **out)
+{
+	*out = store->runs.found;
+	return store->runs.n_found;
+}
+
+/* Slots that were taken meanwhile are this process's. */
+static void forget_runs(struct store *store)
+{
+	struct runs *runs = &store->runs;
+
+	for (uint32_t i = 0; i < runs->n_free; i++)
+		mapping_store(store->hooks, &runs->records[runs->free[i]].valid, 0);
+	runs->n_found = 0;
+}
+
+struct store_run *store_run_take(struct store *store)
+{
+	struct runs *runs = &store->runs;
+	struct store_run *run;
+
+	pthread_mutex_lock(&runs->lock);
+	run = runs->n_free ? &runs->records[runs->free[--runs->n_free]] : NULL;
+	pthread_mutex_unlock(&runs->lock);
+	return run;
+}
+
+void store_run_give(struct store *store, struct store_run *run)
+{
+	struct runs *runs = &store->runs;
+
+	if (!run)
+		return;
+	store_run_end(store, run);
+	pthread_mutex_lock(&runs->lock);
+	runs->free[runs->n_free++] = (uint16_t)(run - runs->records);
+	pthread_mutex_unlock(&runs->lock);
+}
+
+void store_run_begin(const struct store *store, struct store_run *run, uint64_t session, uint64_t request,
+		     uint32_t method)
+{
+	if (!run || (run->valid && run->request == request && run->session == session))
+		return;
+	if (run->valid)
+		mapping_store(store->hooks, &run->valid, 0);
+	run->session = session;
+	run->request = request;
+	run->method = method;
+	mapping_store(store->hooks, &run->valid, word_of(run));
+}
+
+void store_run_end(const struct store *store, struct store_run *run)
+{
+	if (run && run->valid)
+		mapping_store(store->hooks, &run->valid, 0);
+}
+
+/* ---- both ---- */
+
+int under_way_open(const struct opening *opening)
+{
+	int status = open_writes(opening);
+
+	return status ? status : open_runs(opening);
+}
+
+void under_way_close(struct store *store)
+{
+	heap_free(store->heap, store->writes.found);
+	heap_free(store->heap, store->writes.found_at);
+	if (store->runs.page)
+		munmap(store->runs.page, FORMAT_PAGE_BYTES);
+}
+
+void under_way_forget_found(struct store *store)
+{
+	forget_writes(store);
+	forget_runs(store);
 }

@@ -1,11 +1,11 @@
 /* Sessions that stay when their connection ends: whose, for how long, and who has them back. */
-#include "daemon/rpc/resume/absent.h"
+#include "daemon/rpc/resume/detached.h"
 #include "daemon/rpc/rpc.h"
 
 #include <inttypes.h>
 #include <time.h>
 
-#include "daemon/service/kept/tokens.h"
+#include "daemon/service/kept/persist.h"
 #include "daemon/service/observed/recorder.h"
 #include "tests/unit/daemon/service/lasting.h"
 
@@ -82,14 +82,14 @@ static struct tensor *leave_behind(struct scene *scene, uint8_t *token)
 	tensor = world_tensor(&scene->kept.world, &end->session, "");
 	rpc_peer_close(scene->rpc, &end->peer);
 	ck_assert_uint_eq(end->n_drained, 1);
-	ck_assert_ptr_nonnull(scene->rpc->absent);
+	ck_assert_ptr_nonnull(scene->rpc->detached);
 	return tensor;
 }
 
 static int return_by(struct scene *scene, struct end *end, const uint8_t *token, size_t bytes)
 {
 	npumem_error_clear(&scene->kept.world.error);
-	return absent_return(scene->rpc, &end->session, token, bytes, &scene->kept.world.error);
+	return detached_return(scene->rpc, &end->session, token, bytes, &scene->kept.world.error);
 }
 
 START_TEST(only_who_has_a_token_is_waited_for)
@@ -102,7 +102,7 @@ START_TEST(only_who_has_a_token_is_waited_for)
 	world_tensor(&scene.kept.world, &end->session, "");
 	rpc_peer_close(scene.rpc, &end->peer);
 	ck_assert_uint_eq(end->n_drained, 1);
-	ck_assert_ptr_null(scene.rpc->absent);
+	ck_assert_ptr_null(scene.rpc->detached);
 	ck_assert_ptr_null(scene.kept.world.service.sessions);
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 0);
 	scene_deinit(&scene);
@@ -124,7 +124,7 @@ START_TEST(a_recording_goes_on_with_its_session)
 	recorder_begin(&service->recorder, &end->session);
 	rpc_peer_close(scene.rpc, &end->peer);
 	ck_assert_uint_eq(end->n_drained, 1);
-	ck_assert_ptr_nonnull(scene.rpc->absent);
+	ck_assert_ptr_nonnull(scene.rpc->detached);
 	ck_assert_ptr_eq(service->recorder.owner, service->sessions);
 	scene_deinit(&scene);
 }
@@ -143,7 +143,7 @@ START_TEST(only_who_lingers_is_waited_for_by_a_daemon_that_stays)
 		ck_assert_int_eq(persist_session_begin(&end->session, lingers, &scene.kept.world.error), 0);
 		rpc_peer_close(scene.rpc, &end->peer);
 		ck_assert_uint_eq(end->n_drained, 1);
-		ck_assert_int_eq(scene.rpc->absent != NULL, lingers);
+		ck_assert_int_eq(scene.rpc->detached != NULL, lingers);
 	}
 	scene_deinit(&scene);
 }
@@ -178,15 +178,15 @@ START_TEST(it_ends_in_its_time_and_not_before)
 
 	scene_init(&scene);
 	leave_behind(&scene, token);
-	ck_assert_uint_eq(absent_due(scene.rpc), clock_ns + SECONDS * NS_PER_SECOND);
+	ck_assert_uint_eq(detached_due(scene.rpc), clock_ns + SECONDS * NS_PER_SECOND);
 	clock_ns += SECONDS * NS_PER_SECOND - 1;
 	rpc_tick(scene.rpc);
-	ck_assert_ptr_nonnull(scene.rpc->absent);
+	ck_assert_ptr_nonnull(scene.rpc->detached);
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 1);
 	clock_ns++;
 	rpc_tick(scene.rpc);
-	ck_assert_ptr_null(scene.rpc->absent);
-	ck_assert_uint_eq(absent_due(scene.rpc), UINT64_MAX);
+	ck_assert_ptr_null(scene.rpc->detached);
+	ck_assert_uint_eq(detached_due(scene.rpc), UINT64_MAX);
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 0);
 	ck_assert_int_eq(return_by(&scene, connect_as(&scene, 1, 1001), token, sizeof(token)), NPUMEM_NOT_FOUND);
 	rpc_peer_close(scene.rpc, &scene.ends[1].peer);
@@ -208,8 +208,8 @@ START_TEST(what_came_back_is_waited_for_no_more)
 	ck_assert_int_eq(return_by(&scene, end, token, sizeof(token)), 0);
 	ck_assert_ptr_eq(scene.kept.world.service.sessions, &end->session);
 	ck_assert_ptr_null(end->session.next);
-	ck_assert_ptr_null(scene.rpc->absent);
-	ck_assert_uint_eq(absent_due(scene.rpc), UINT64_MAX);
+	ck_assert_ptr_null(scene.rpc->detached);
+	ck_assert_uint_eq(detached_due(scene.rpc), UINT64_MAX);
 	clock_ns += 2 * SECONDS * NS_PER_SECOND;
 	rpc_tick(scene.rpc);
 	ck_assert_ptr_eq(device_find(scene.kept.world.device, tensor->handle), tensor);
@@ -240,7 +240,7 @@ START_TEST(only_the_whole_token_of_the_same_uid_is_good)
 		ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES), NPUMEM_NOT_FOUND);
 		token[i] ^= 0x80;
 	}
-	ck_assert_ptr_nonnull(scene.rpc->absent);
+	ck_assert_ptr_nonnull(scene.rpc->detached);
 	ck_assert(session_is_fresh(&end->session));
 	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES), 0);
 	scene_deinit(&scene);
@@ -303,8 +303,9 @@ START_TEST(a_lookup_does_not_depend_on_how_many_sessions_there_are)
 	ck_assert_msg(many_ns < 20 * few_ns, "%" PRIu64 " ns, and with many sessions %" PRIu64, few_ns, many_ns);
 	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES), 0);
 	for (unsigned i = 0; i < MANY; i++) {
-		ck_assert_ptr_eq(tokens_find(&scene.kept.world.service.persist.tokens, many[i].uid, many[i].token),
-				 &many[i]);
+		ck_assert_ptr_eq(
+			persist_session_find(&scene.kept.world.service.persist, many[i].uid, many[i].token),
+			&many[i]);
 		session_deinit(&many[i]);
 	}
 	free(many);
@@ -313,10 +314,10 @@ START_TEST(a_lookup_does_not_depend_on_how_many_sessions_there_are)
 }
 END_TEST
 
-Suite *suite_absent(void)
+Suite *suite_detached(void)
 {
-	Suite *suite = suite_create("rpc/absent");
-	TCase *tests = tcase_create("absent");
+	Suite *suite = suite_create("rpc/detached");
+	TCase *tests = tcase_create("detached");
 
 	tcase_add_test(tests, only_who_has_a_token_is_waited_for);
 	tcase_add_test(tests, a_recording_goes_on_with_its_session);

@@ -1,5 +1,5 @@
 /* Requests that are sent again, to a session that knows all, a part or nothing any more of what they did. */
-#include "daemon/rpc/handlers/known.h"
+#include "daemon/rpc/handlers/replayed.h"
 
 #include "daemon/rpc/calls/call.h"
 #include "tests/unit/daemon/rpc/talk.h"
@@ -273,7 +273,7 @@ static bool is_kept(struct scene *scene, uint64_t id, bool again)
 	struct call call = {.request = &request, .session = scene->session, .id = id};
 
 	request.again = again;
-	return known_is_kept(&call);
+	return replayed_is_kept(&call);
 }
 
 START_TEST(what_was_done_is_not_taken_back)
@@ -299,10 +299,10 @@ START_TEST(what_was_done_is_not_taken_back)
 }
 END_TEST
 
-Suite *suite_known(void)
+Suite *suite_replayed(void)
 {
-	Suite *suite = suite_create("rpc/known");
-	TCase *tests = tcase_create("known");
+	Suite *suite = suite_create("rpc/replayed");
+	TCase *tests = tcase_create("replayed");
 
 	tcase_add_test(tests, an_allocation_is_known_whole_or_refused);
 	tcase_add_test(tests, what_may_have_been_done_is_not_done_again);

@@ -1,12 +1,95 @@
-/* Checks come before the first store into what stands there. */
+/* Of a new state the journal's epoch comes last: until then all that is there counts as nothing. Of one that was
+ * found checks come before the first store into what stands there. */
+#include "daemon/store/take_up.h"
+
 #include <errno.h>
 
+#include "daemon/store/calls.h"
 #include "daemon/store/cells.h"
-#include "daemon/store/create.h"
 #include "daemon/store/identity.h"
 #include "daemon/store/journal.h"
-#include "daemon/store/runs.h"
-#include "daemon/store/writes.h"
+#include "daemon/store/under_way.h"
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+	return (bytes + FORMAT_PAGE_BYTES - 1) & ~(uint64_t)(FORMAT_PAGE_BYTES - 1);
+}
+
+/* All files are mapped. */
+static int begin(struct opening *opening)
+{
+	int status = under_way_open(opening);
+
+	return status ? status : identity_begin(opening);
+}
+
+/* ---- a new one ---- */
+
+static uint64_t bytes_of(const struct opening *opening, enum format_file file)
+{
+	if (file == FORMAT_JOURNAL)
+		return FORMAT_RECORDS_OFF;
+	if (file != FORMAT_MEMORY)
+		return 2 * FORMAT_PAGE_BYTES;
+	return whole_pages(FORMAT_PAGE_BYTES + opening->options->memory_bytes);
+}
+
+static int create_file(struct opening *opening, enum format_file file, const uint8_t *state)
+{
+	struct store *store = opening->store;
+	uint64_t bytes = bytes_of(opening, file);
+	int status = mapping_open(&store->maps[file], store->hooks, store->fds[file], 0, bytes,
+				  file == FORMAT_MEMORY && opening->options->sparse);
+
+	if (!status && file == FORMAT_JOURNAL) {
+		bytes += FORMAT_RECORDS_BYTES;
+		status = mapping_open(&store->journal.records, store->hooks, store->fds[file], FORMAT_RECORDS_OFF,
+				      FORMAT_RECORDS_BYTES, false);
+	}
+	if (status)
+		return opening_refuse(opening, file, status, "%llu bytes cannot be taken: %s",
+				      (unsigned long long)bytes, strerror(-status));
+	identity_make(opening, file, state, store_page(store, file));
+	if (file >= FORMAT_TENSORS)
+		cells_make(store, (enum store_table)(file - FORMAT_TENSORS));
+	status = calls_sync(store->hooks, store->fds[file]);
+	return status ? opening_refuse(opening, file, status, "does not reach the disk: %s", strerror(-status))
+		      : 0;
+}
+
+static int create_all(struct opening *opening)
+{
+	struct store *store = opening->store;
+	uint8_t state[FORMAT_ID_BYTES];
+	int status = calls_random(store->hooks, state, sizeof(state));
+
+	for (unsigned file = FORMAT_FILES; !status && file-- > 0;)
+		status = calls_truncate(store->hooks, store->fds[file], 0);
+	if (status)
+		return opening_refuse(opening, FORMAT_JOURNAL, status, "a state cannot be made: %s",
+				      strerror(-status));
+	for (enum format_file file = 0; !status && file < FORMAT_FILES; file++)
+		status = create_file(opening, file, state);
+	if (status)
+		return status;
+	status = begin(opening);
+	return status ? opening_refuse(opening, FORMAT_JOURNAL, status, "a state cannot be made: %s",
+				       strerror(-status))
+		      : 0;
+}
+
+int take_up_new(struct opening *opening)
+{
+	struct store *store = opening->store;
+	int status = create_all(opening);
+
+	/* The room is given back. Of mappings of what is cut off nothing is touched any more. */
+	for (unsigned file = FORMAT_FILES; status && file-- > 0;)
+		(void)calls_truncate(store->hooks, store->fds[file], 0);
+	return status;
+}
+
+/* ---- one that was found ---- */
 
 /* How many cells a table has. After a loss of power that nothing waited for the disk before, some may not have got
  * there. */
@@ -23,7 +106,7 @@ static int count_cells(struct opening *opening, enum store_table table, const st
 		return 0;
 	if (!opening->report->is_stale)
 		return opening_judge(opening, file, STORE_CUT_SHORT, "is cut short: it has %llu cells of %u",
-				      (unsigned long long)there, *n_cells);
+				     (unsigned long long)there, *n_cells);
 	opening_tell(opening, "%s: %u cells are lost at its end", opening_names[file], *n_cells - (uint32_t)there);
 	*n_cells = (uint32_t)there;
 	return 0;
@@ -35,20 +118,15 @@ static int check_sizes(struct opening *opening, const struct format_page *pages)
 	int status = 0;
 
 	if (opening->bytes[FORMAT_MEMORY] < memory)
-		return opening_judge(opening, FORMAT_MEMORY, STORE_CUT_SHORT, "is cut short: it has %llu bytes of %llu",
-				      (unsigned long long)opening->bytes[FORMAT_MEMORY],
-				      (unsigned long long)memory);
+		return opening_judge(
+			opening, FORMAT_MEMORY, STORE_CUT_SHORT, "is cut short: it has %llu bytes of %llu",
+			(unsigned long long)opening->bytes[FORMAT_MEMORY], (unsigned long long)memory);
 	if (opening->bytes[FORMAT_JOURNAL] < FORMAT_RECORDS_OFF + FORMAT_RECORDS_BYTES)
 		return opening_judge(opening, FORMAT_JOURNAL, STORE_CUT_SHORT, "is cut short: it has %llu bytes",
-				      (unsigned long long)opening->bytes[FORMAT_JOURNAL]);
+				     (unsigned long long)opening->bytes[FORMAT_JOURNAL]);
 	for (enum store_table table = 0; !status && table < STORE_TABLES; table++)
 		status = count_cells(opening, table, &pages[format_file_of(table)]);
 	return status;
-}
-
-static uint64_t whole_pages(uint64_t bytes)
-{
-	return (bytes + FORMAT_PAGE_BYTES - 1) & ~(uint64_t)(FORMAT_PAGE_BYTES - 1);
 }
 
 static int map_all(const struct opening *opening)
@@ -102,7 +180,7 @@ static void tell(const struct opening *opening)
 		opening_tell(opening, "local memory may not be what the tables say: no data is believed");
 }
 
-int load_state(struct opening *opening, const struct format_page *pages)
+int take_up_found(struct opening *opening, const struct format_page *pages)
 {
 	struct store *store = opening->store;
 	int status = check_sizes(opening, pages);
@@ -111,11 +189,7 @@ int load_state(struct opening *opening, const struct format_page *pages)
 		status = map_all(opening);
 	if (status)
 		return status;
-	status = writes_open(opening);
-	if (!status)
-		status = runs_open(opening);
-	if (!status)
-		status = identity_begin(opening);
+	status = begin(opening);
 	if (status)
 		return opening_refuse(opening, FORMAT_JOURNAL, status, "cannot be taken up: %s",
 				      strerror(-status));
