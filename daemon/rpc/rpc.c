@@ -207,12 +207,22 @@ int rpc_recover(struct rpc *rpc, const struct store_report *found,
 
 /* ---- what comes ---- */
 
+/* A resume with a token is the first request of its connection. It waits for nothing, so that no request behind
+ * it, which is of the session that it continues, runs before it. */
+static bool is_free_standing(const struct call *call)
+{
+	const Npumem__V1__Request *request = call->request;
+
+	return call_row(call)->kind <= METHODS_KIND_FREE_STANDING ||
+	       (request->call_case == NPUMEM__V1__REQUEST__CALL_RESUME && request->resume->token.len);
+}
+
 /* A call that was decoded: resolves it, or holds it. It may end. */
 static void begin(struct call *call)
 {
 	int status;
 
-	if (call_row(call)->kind <= METHODS_KIND_FREE_STANDING) {
+	if (is_free_standing(call)) {
 		call->state = CALL_RUNNING;
 		if (replayed_is_deadly(call, &status))
 			life_end(call, status);
