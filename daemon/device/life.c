@@ -128,7 +128,7 @@ void device_forget(struct device *device, struct tensor *tensor)
 		return;
 	changes_tell_place(device, TENSOR_PLACE(tensor), false);
 	runs_each(&device->options.geometry, TENSOR_PLACE(tensor), true, forget, device);
-	changes_made_place(device, TENSOR_PLACE(tensor), false);
+	changes_made_place(device, TENSOR_PLACE(tensor));
 	tensor->touched = false;
 }
 

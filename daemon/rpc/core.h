@@ -86,7 +86,8 @@ struct ending {
 	struct rpc *rpc;
 	struct rpc_peer *peer;
 	struct claim claim;
-	bool has_begun;
+	bool is_final;	 /* the session does not stay without its connection */
+	bool has_begun;	 /* its user had a share of the disk's round */
 	bool is_ready;	 /* nothing uses the part's tensors any more */
 	bool is_freeing; /* a step of freeing the part is over, and another one is due */
 	size_t n;

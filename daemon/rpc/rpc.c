@@ -71,10 +71,12 @@ static bool close_calls(struct rpc *rpc, struct rpc_peer *peer, uint64_t end_ns)
 static void end_peer(struct rpc *rpc, struct rpc_peer *peer)
 {
 	ending_give_up_snapshot(rpc, peer->session);
-	if (!peer->ending.has_begun && detached_keep(rpc, peer))
+	if (!peer->ending.is_final && detached_keep(rpc, peer)) {
 		ending_leave(rpc, peer);
-	else
-		ending_go_on(rpc, peer);
+		return;
+	}
+	peer->ending.is_final = true;
+	ending_go_on(rpc, peer);
 }
 
 static void run_peer(struct fair_work *work)
@@ -207,14 +209,15 @@ int rpc_recover(struct rpc *rpc, const struct store_report *found,
 
 /* ---- what comes ---- */
 
-/* A resume with a token is the first request of its connection. It waits for nothing, so that no request behind
- * it, which is of the session that it continues, runs before it. */
+/* One by which a session gets its token, or goes on, is behind nothing: what comes after it is of the session that
+ * it makes, with a token from the beginning. */
 static bool is_free_standing(const struct call *call)
 {
 	const Npumem__V1__Request *request = call->request;
 
 	return call_row(call)->kind <= METHODS_KIND_FREE_STANDING ||
-	       (request->call_case == NPUMEM__V1__REQUEST__CALL_RESUME && request->resume->token.len);
+	       (request->call_case == NPUMEM__V1__REQUEST__CALL_RESUME &&
+		(request->resume->token.len || !call->session->has_token));
 }
 
 /* A call that was decoded: resolves it, or holds it. It may end. */

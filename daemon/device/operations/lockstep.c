@@ -5,6 +5,7 @@
 
 #include "daemon/device/geometry/intersect.h"
 #include "daemon/device/operations/op_rule.h"
+#include "daemon/device/tensors/changes.h"
 #include "daemon/device/tensors/meetings.h"
 
 struct lockstep {
@@ -124,8 +125,10 @@ static void poison(struct device *device, const struct lockstep_victim *victim)
 	intersect_begin(&walk, &device->options.geometry, TENSOR_PLACE(victim->out), KINDS_FOOTPRINT,
 			TENSOR_PLACE(victim->tensor), KINDS_DATA);
 	while (intersect_next(&walk, &range))
-		for (int64_t npu = range.npu; npu < range.npu + range.n_npus; npu++)
+		for (int64_t npu = range.npu; npu < range.npu + range.n_npus; npu++) {
 			local_poison(&device->local, npu, range.offset, range.bytes);
+			changes_made(device, npu, range.offset, range.bytes);
+		}
 }
 
 void lockstep_damage(struct device *device, struct op *op, const struct lockstep_victims *victims)

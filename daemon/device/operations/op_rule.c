@@ -68,11 +68,7 @@ static void tell_changes_made(const struct device *device, const struct op *op, 
 	if (!changes_are_told_after(device) || (op->kind == OP_RUN && status && !op->torn))
 		return;
 	for (unsigned i = 0, n = op_accesses(op, accesses); i < n; i++) {
-		if (!accesses[i].writes)
-			continue;
-		if (op->kind == OP_RUN && op->n_destroyed)
-			changes_made_place(device, TENSOR_PLACE(tensor_root(accesses[i].tensor)), true);
-		else
+		if (accesses[i].writes)
 			changes_made_elements(device, accesses[i].tensor, is_part ? op->first : 0,
 					      is_part ? op->count : -1);
 	}

@@ -102,12 +102,13 @@ void changes_made(const struct device *device, int64_t npu, int64_t offset, int6
 	device_give_way(device);
 }
 
-/* A gap between two stretches is told with them where it is shorter than what a record of a log takes. */
+/* What a log takes for the records of a stretch and of its bits, beside what is in them. */
+enum { RECORDS_BYTES = 64 };
+
+/* A gap between two stretches is told with them where it is shorter than that. */
 static bool is_short(int64_t gap)
 {
-	enum { GAP_BYTES = 64 };
-
-	return gap <= GAP_BYTES;
+	return gap <= RECORDS_BYTES;
 }
 
 static bool made_series(void *ctx, const struct runs_series *series)
@@ -120,27 +121,40 @@ static bool made_series(void *ctx, const struct runs_series *series)
 	return true;
 }
 
-/* Most of what is between a place's first and last byte on an NPU is not its own: a few elements may stand as far
- * apart as an NPU is long. */
-static bool is_sparse(const struct npumem_place *place)
+/* Whether a row is told in one piece. */
+static bool rows_are_whole(const struct npumem_place *place)
 {
-	const struct npumem_dims *shape = &place->shape;
-	int64_t own = place->words_n * place->channels_per_npu * shape->h * shape->w * place->word_bytes;
-
-	return place->bytes_per_npu > 2 * own && !is_short(place->bytes_per_npu);
+	return place->shape.w == 1 || is_short((place->stride.w - 1) * place->word_bytes);
 }
 
-void changes_made_place(const struct device *device, const struct npumem_place *place, bool everywhere)
+/* Of a row, or of a word of one that is told in pieces. */
+static int64_t stretch_bytes(const struct npumem_place *place)
+{
+	return rows_are_whole(place) && place->shape.w > 1 ? place->shape.w * place->stride.w * place->word_bytes
+							   : place->word_bytes;
+}
+
+/* A few elements may stand as far apart as an NPU is long: then records of each stretch are less than all that
+ * lies between the first and the last. */
+static bool is_sparse(const struct npumem_place *place)
+{
+	int64_t rows = place->words_n * place->channels_per_npu * place->shape.h;
+	int64_t stretches = rows_are_whole(place) ? rows : rows * place->shape.w;
+
+	return place->bytes_per_npu > stretches * (stretch_bytes(place) + RECORDS_BYTES);
+}
+
+void changes_made_place(const struct device *device, const struct npumem_place *place)
 {
 	int64_t n_npus = device->options.geometry.n_npus, from = 0, to = n_npus;
 
 	if (!changes_are_told_after(device))
 		return;
-	if (!everywhere && is_sparse(place)) {
+	if (is_sparse(place)) {
 		runs_each(&device->options.geometry, place, true, made_series, (void *)(uintptr_t)device);
 		return;
 	}
-	if (!everywhere && place->channels_per_npu == 1) {
+	if (place->channels_per_npu == 1) {
 		from = place->start_npu;
 		to = from + place->shape.c;
 	}
@@ -159,7 +173,7 @@ void changes_made_elements(const struct device *device, const struct tensor *ten
 	if (count < 0 || count > elements - first)
 		count = elements - first;
 	if (count == elements && !tensor->base)
-		changes_made_place(device, TENSOR_PLACE(tensor), false);
+		changes_made_place(device, TENSOR_PLACE(tensor));
 	else if (count)
 		runs_each_of(&device->options.geometry, TENSOR_PLACE(tensor), first, count, made_series,
 			     (void *)(uintptr_t)device);
@@ -172,10 +186,9 @@ static int64_t made_cost(const struct device *device, const struct tensor *tenso
 	const struct npumem_place *place = TENSOR_PLACE(tensor);
 	int64_t n_npus = device->options.geometry.n_npus, bytes = n * place->word_bytes, stretches = n_npus;
 	if (n < tensor_elements(tensor) || tensor->base || is_sparse(place)) {
-		int64_t pitch = place->stride.w * place->word_bytes;
-		bool rows_whole = place->shape.w == 1 || is_short(pitch - place->word_bytes);
-		stretches = rows_whole ? n / place->shape.w + n_npus : n;
-		bytes = rows_whole && pitch > place->word_bytes ? n * pitch : bytes;
+		int64_t words = rows_are_whole(place) ? place->shape.w : 1;
+		stretches = n / words + n_npus;
+		bytes = (n / words + 1) * stretch_bytes(place);
 	}
 	return (n < stretches ? n : stretches) * STRETCH_STEPS + bytes / BYTES_PER_STEP;
 }

@@ -28,8 +28,8 @@ static inline bool changes_are_told_after(const struct device *device)
 /* Of each these come after the change; where nobody is told they do nothing. The bits of damage are told of where
  * there may be any. */
 void changes_made(const struct device *device, int64_t npu, int64_t offset, int64_t bytes);
-/* The places of a root, on the NPUs where it has channels or `everywhere`; of a view or of some elements these. */
-void changes_made_place(const struct device *device, const struct npumem_place *place, bool everywhere);
+/* The places of a root, on the NPUs where it has channels; of a view or of some elements these. */
+void changes_made_place(const struct device *device, const struct npumem_place *place);
 void changes_made_elements(const struct device *device, const struct tensor *tensor, int64_t first, int64_t count);
 /* Some of what is kept beside the bytes. */
 void changes_made_kept(const struct device *device, const void *from, size_t bytes);

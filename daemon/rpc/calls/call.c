@@ -40,7 +40,8 @@ int call_claim_op(struct call *call, const struct op *op)
 	     __builtin_add_overflow(call->cost, CALL_OP_COST, &call->cost)))
 		call->cost = INT64_MAX;
 	/* It gets its place in the order, so that it may be left to a thread. */
-	if (op->kind != OP_READ && persist_is_backlogged(&call->session->service->persist, call->session->user))
+	if (op->kind != OP_READ && call->cost != INT64_MAX &&
+	    persist_is_backlogged(&call->session->service->persist, call->session->user))
 		call->cost = INT64_MAX;
 	call->reply_bytes += prepare_payload_bytes(op);
 	repeat_add(&call->repeat, op);

@@ -90,6 +90,32 @@ START_TEST(gaps_are_not_told)
 }
 END_TEST
 
+/* Data of others that a kernel destroys are told, and nothing else beside its output. */
+START_TEST(what_a_kernel_destroys)
+{
+	struct rig rig;
+	struct copy copy;
+	open_copied(&rig, &copy);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 2);
+	struct tensor *in = rig_place(&rig, &request);
+	request.spec.layout = NPUMEM_STRIDED;
+	request.spec.stride = (struct npumem_dims){1 << 19, 1 << 19, 1 << 19, 1 << 18};
+	request.spec.address = NPU_BYTES + 4096;
+	struct tensor *out = rig_place(&rig, &request);
+	request = rig_request(NPUMEM_INT8, 1, 1, 1, 128);
+	request.spec.address = NPU_BYTES + 8192;
+	request.reuse = NPUMEM_UNCHECKED;
+	struct tensor *victim = rig_place(&rig, &request);
+	ck_assert_int_eq(rig_fill(&rig, in, 5), 0);
+	ck_assert_int_eq(rig_fill(&rig, victim, 6), 0);
+	copy.told = 0;
+	ck_assert_int_eq(rig_relu(&rig, in, out), 0);
+	ck_assert_uint_eq(rig.op.n_destroyed, 1);
+	ck_assert_uint_le(copy.told, 4096);
+	close_copied(&rig, &copy);
+}
+END_TEST
+
 /* Each piece may wait for a disk. */
 START_TEST(others_come_between_pieces)
 {
@@ -111,6 +137,7 @@ Suite *suite_changes(void)
 	Suite *suite = suite_create("device/tensors/changes");
 	TCase *tcase = tcase_create("changes");
 	tcase_add_loop_test(tcase, gaps_are_not_told, 0, sizeof(apart) / sizeof(apart[0]));
+	tcase_add_test(tcase, what_a_kernel_destroys);
 	tcase_add_test(tcase, others_come_between_pieces);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -38,6 +38,22 @@ static uint64_t alloc_wait(struct crowd *crowd, unsigned from, const char *name,
 	return CROWD_SEND(crowd, from, alloc, ALLOC, &request);
 }
 
+/* What its client sends behind it must be of a session that has its token. */
+START_TEST(a_session_gets_its_token_beside_it)
+{
+	struct crowd crowd;
+	Npumem__V1__ResumeRequest request = NPUMEM__V1__RESUME_REQUEST__INIT;
+
+	scatter(&crowd);
+	uint64_t compact = crowd_compact(&crowd, 2);
+	uint64_t resume = CROWD_SEND(&crowd, 0, resume, RESUME, &request);
+	ck_assert_int_eq(crowd_status(&crowd, 2, compact), -1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, resume), 0);
+	crowd_finish_all(&crowd);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 START_TEST(it_comes_in_steps_and_nobody_notices)
 {
 	struct crowd crowd;
@@ -263,6 +279,7 @@ Suite *suite_handle_compact(void)
 	Suite *suite = suite_create("rpc/handle_compact");
 	TCase *tcase = tcase_create("all");
 
+	tcase_add_test(tcase, a_session_gets_its_token_beside_it);
 	tcase_add_test(tcase, it_comes_in_steps_and_nobody_notices);
 	tcase_add_test(tcase, cancelled_it_ends_with_what_has_moved);
 	tcase_add_test(tcase, its_client_may_go_between_any_two_steps);
