@@ -329,6 +329,29 @@ class Networks(Folder):
                 )
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
+    def test_mixed_gives_what_is_made_of_large_values_fx16(self):
+        """A value and most of it are too large for fx8, and their difference is not."""
+        one = np.eye(4, dtype=np.float32)[:, :, None, None]
+        made = model(
+            [
+                *(("Conv", ["x" if i == 0 else f"c{i}", f"w{i}"], [f"c{i + 1}"], {}) for i in range(4)),
+                ("Conv", ["c4", "w4"], ["large"], {}),
+                ("Mul", ["large", "most"], ["less"], {}),
+                ("Sub", ["large", "less"], ["rest"], {}),
+                ("Conv", ["rest", "w3"], ["y"], {}),
+            ],
+            {"x": [1, 4, 8, 8]},
+            {"y": [1, 4, 8, 8]},
+            {"w0": 60 * one, "w1": one, "w2": one, "w3": one, "w4": random(1, 4, 4, 1, 1), "most": np.float32([0.97])},
+        )
+        x = random(0, 3, 4, 8, 8)
+        imported = self.imported(made, x, "mixed")
+        reasons = {one["value"]: one["why"] for one in imported.report["layers"]}
+        self.assertIn("large, from which it is made, reaches", reasons["rest"])
+        feeds = [{"x": one[None]} for one in x]
+        got, want = self.outputs(imported, feeds), self.floats(made, feeds)
+        self.assertGreater(noise_db(np.stack([one["y"] for one in want]), np.stack([one["y"] for one in got])), 25)
+
     def test_mixed_gives_small_probabilities_fx16(self):
         """Softmax over many numbers leaves fx8 little of each; a head is fx16 also where its kernel keeps types."""
         nodes = [("Conv", [one, "k"], [two], {}) for one, two in zip(["x", "a", "b", "c"], ["a", "b", "c", "d"])]

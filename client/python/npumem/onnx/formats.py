@@ -205,6 +205,7 @@ def behind(graph: Graph) -> set[str]:
 
 FIRST_LAYERS = 4
 TABLES = ("Sigmoid", "Softmax", "Tanh")  # operators whose results have 7 or 15 frac_bits
+ONE_TYPE = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean")  # their inputs have the type of their result
 MIXED_DB = 26.0  # of a value's own rounding to fx8; below it the value is fx16
 
 
@@ -238,7 +239,9 @@ def mixed(graph: Graph, samples: Samples, method: str) -> Policy:
     for node in graph.nodes:
         for name in node.outputs:
             if name and name not in reasons:
-                reasons[name] = reason_of(samples.of(name), method, node.op in TABLES)
+                reasons[name] = reason_of_inputs(graph, samples, node, method) or reason_of(
+                    samples.of(name), method, node.op in TABLES
+                )
     wide = {name for name, why in reasons.items() if why.startswith("fx16")}
     return Policy(
         lambda name: "fx16" if name in wide else "fx8",
@@ -251,6 +254,17 @@ def holds_bias(graph: Graph, node: Node) -> bool:
     """fx8 holds the node's bias, with room for what rounded weights add."""
     bias = graph.constant(node.input(2)) if node.op in ("Conv", "ConvTranspose", "Gemm", "MatMul") else None
     return bias is None or not bias.size or float(np.abs(bias).max()) < largest("fx8") * 0.9
+
+
+def reason_of_inputs(graph: Graph, samples: Samples, node: Node, method: str) -> str:
+    """Why a value is fx16 that fx8 itself could hold; empty: its inputs are no reason."""
+    for name in node.inputs if node.op in ONE_TYPE else ():
+        constant = graph.constant(name)
+        values = samples.of(name) if constant is None else constant
+        if best(values, "fx8", method) < 0:
+            most = float(np.abs(values).max())
+            return f"fx16: {name}, from which it is made, reaches {most:.4g}, which fx8 cannot hold"
+    return ""
 
 
 def reason_of(values: Array, method: str, has_unit: bool) -> str:
