@@ -210,14 +210,15 @@ int rpc_recover(struct rpc *rpc, const struct store_report *found,
 /* ---- what comes ---- */
 
 /* One by which a session gets its token, or goes on, is behind nothing: what comes after it is of the session that
- * it makes, with a token from the beginning. */
+ * it makes, with a token from the beginning. Nor is one by which a session stays no longer without its connection,
+ * as that may end at once. Each takes back at most what another one changed. */
 static bool is_free_standing(const struct call *call)
 {
 	const Npumem__V1__Request *request = call->request;
 
-	return call_row(call)->kind <= METHODS_KIND_FREE_STANDING ||
-	       (request->call_case == NPUMEM__V1__REQUEST__CALL_RESUME &&
-		(request->resume->token.len || !call->session->has_token));
+	if (request->call_case != NPUMEM__V1__REQUEST__CALL_RESUME)
+		return call_row(call)->kind <= METHODS_KIND_FREE_STANDING;
+	return request->resume->token.len || !call->session->has_token || !request->resume->linger;
 }
 
 /* A call that was decoded: resolves it, or holds it. It may end. */

@@ -57,6 +57,8 @@ class Busy(WithSshd):
 
     def cut(self, process, part):
         """Kills one part of it; False where that is not there at this moment."""
+        if process.poll() is not None:
+            self.fail(f"seed {SEED}: the client has ended: {process.stdout.read()}")
         found = self.way(process)[part]
         for pid in found:
             with contextlib.suppress(ProcessLookupError):

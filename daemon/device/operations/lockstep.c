@@ -118,17 +118,38 @@ static bool list_data(struct device *device, struct op *op, const struct lockste
 	return true;
 }
 
+static void tell_range(const struct device *device, const struct intersect_range *range)
+{
+	for (int64_t npu = range->npu; npu < range->npu + range->n_npus; npu++)
+		changes_made(device, npu, range->offset, range->bytes);
+}
+
+/* Ranges with little between them are told as one: elements of a byte each may be every other byte of an NPU. */
+static void tell_poisoned(const struct device *device, struct intersect_range *told,
+			  const struct intersect_range *range)
+{
+	int64_t gap = range->offset - told->offset - told->bytes;
+	if (told->bytes && told->npu == range->npu && told->n_npus == range->n_npus && gap >= 0 &&
+	    gap <= CHANGES_GAP_BYTES) {
+		told->bytes += gap + range->bytes;
+		return;
+	}
+	tell_range(device, told);
+	*told = *range;
+}
+
 static void poison(struct device *device, const struct lockstep_victim *victim)
 {
 	struct intersect walk;
-	struct intersect_range range;
+	struct intersect_range range, told = {.bytes = 0};
 	intersect_begin(&walk, &device->options.geometry, TENSOR_PLACE(victim->out), KINDS_FOOTPRINT,
 			TENSOR_PLACE(victim->tensor), KINDS_DATA);
-	while (intersect_next(&walk, &range))
-		for (int64_t npu = range.npu; npu < range.npu + range.n_npus; npu++) {
+	while (intersect_next(&walk, &range)) {
+		for (int64_t npu = range.npu; npu < range.npu + range.n_npus; npu++)
 			local_poison(&device->local, npu, range.offset, range.bytes);
-			changes_made(device, npu, range.offset, range.bytes);
-		}
+		tell_poisoned(device, &told, &range);
+	}
+	tell_range(device, &told);
 }
 
 void lockstep_damage(struct device *device, struct op *op, const struct lockstep_victims *victims)

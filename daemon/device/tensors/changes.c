@@ -102,13 +102,9 @@ void changes_made(const struct device *device, int64_t npu, int64_t offset, int6
 	device_give_way(device);
 }
 
-/* What a log takes for the records of a stretch and of its bits, beside what is in them. */
-enum { RECORDS_BYTES = 64 };
-
-/* A gap between two stretches is told with them where it is shorter than that. */
 static bool is_short(int64_t gap)
 {
-	return gap <= RECORDS_BYTES;
+	return gap <= CHANGES_GAP_BYTES;
 }
 
 static bool made_series(void *ctx, const struct runs_series *series)
@@ -141,7 +137,7 @@ static bool is_sparse(const struct npumem_place *place)
 	int64_t rows = place->words_n * place->channels_per_npu * place->shape.h;
 	int64_t stretches = rows_are_whole(place) ? rows : rows * place->shape.w;
 
-	return place->bytes_per_npu > stretches * (stretch_bytes(place) + RECORDS_BYTES);
+	return place->bytes_per_npu > stretches * (stretch_bytes(place) + CHANGES_GAP_BYTES);
 }
 
 void changes_made_place(const struct device *device, const struct npumem_place *place)

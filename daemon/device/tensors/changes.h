@@ -1,4 +1,5 @@
-/* Whoever keeps a copy of local memory is told of every stretch of it that is about to change, or that has changed. */
+/* Whoever keeps a copy of local memory is told of every stretch of it that is about to change, or that has
+ * changed. */
 #ifndef DEVICE_CHANGES_H
 #define DEVICE_CHANGES_H
 
@@ -24,6 +25,10 @@ static inline bool changes_are_told_after(const struct device *device)
 {
 	return __builtin_expect(device->changes.after != NULL, 0);
 }
+
+/* A gap between two stretches that is told with them: a log takes as much for the records of a stretch and its
+ * bits. */
+enum { CHANGES_GAP_BYTES = 64 };
 
 /* Of each these come after the change; where nobody is told they do nothing. The bits of damage are told of where
  * there may be any. */

@@ -255,6 +255,8 @@ int persist_session_begin(struct session *session, bool lingers, struct npumem_e
 	struct service *service = session->service;
 	int status;
 
+	if (session->has_token && session->lingers == lingers)
+		return 0;
 	if (session->has_token) {
 		session->lingers = lingers;
 		persist_session_put(session);
