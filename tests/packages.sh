@@ -19,6 +19,7 @@ demo=(
 test=(
 	"${demo[@]}"
 	check                         # unit tests
+	ninja-build                   # builds of tests/run.sh
 	abigail-tools binutils        # the library's ABI
 	mypy                          # the Python package's types
 	python3-onnx libonnx-testdata # the importer of ONNX models, and ONNX's own tests

@@ -15,4 +15,4 @@ cp tests/support/confine.py "$folder"
 chmod 644 "$folder"/*
 # What starts daemons of its own otherwise, or asks systemd; fault_calls would count what Python calls before npumemd.
 without='deploy|static|completion|packages|includes|fault_calls'
-NPUMEM_CONFINED=$folder ctest --test-dir "$build" -L integration -E "$without" --output-on-failure --timeout 600 "$@"
+NPUMEM_CONFINED=$folder ctest --test-dir "$build" -L integration -LE '^long$' -E "$without" --output-on-failure --timeout 600 "$@"

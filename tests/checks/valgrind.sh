@@ -11,7 +11,7 @@ shift || true
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 chmod 1777 "$folder"
-NPUMEM_VALGRIND=$folder ctest --test-dir "$build" -L integration -E 'deploy|static|completion|packages|turns|bounds|stalls|fault_calls' \
+NPUMEM_VALGRIND=$folder ctest --test-dir "$build" -L integration -LE '^long$' -E 'deploy|static|completion|packages|turns|bounds|stalls|fault_calls' \
 	--output-on-failure --timeout 1800 "$@" || failed=1
 # What was killed may have been complained of as well.
 complaints=$(find "$folder" -type f -size +0)

@@ -23,7 +23,7 @@ def run(build):
     """The demo's output, and the lines of every worker's results but their first."""
     with tempfile.TemporaryDirectory() as results:
         done = subprocess.run([os.path.join(HERE, "run.sh"), build, results], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, text=True, timeout=110)
+                              stdout=subprocess.PIPE, text=True, timeout=500)
         print(done.stdout, flush=True)
         if done.returncode != 0:
             raise SystemExit(f"the demo ended with {done.returncode}")

@@ -79,7 +79,7 @@ wait_until() {
 
 "$build/daemon/npumemd" --socket "$NPUMEM_SOCKET" >"$work/npumemd.log" 2>&1 &
 daemon=$!
-if ! wait_until 20 "$daemon" "$ctl" info; then
+if ! wait_until 120 "$daemon" "$ctl" info; then
 	echo "demo: the daemon does not answer" >&2
 	exit 1
 fi
@@ -87,12 +87,12 @@ fi
 # What the device is asked for from here on becomes the report.
 "$ctl" record "$work/record" >"$work/record.log" 2>&1 &
 recorder=$!
-if ! wait_until 20 "$recorder" grep -q recording "$work/record.log"; then
+if ! wait_until 120 "$recorder" grep -q recording "$work/record.log"; then
 	cat "$work/record.log" >&2
 	exit 1
 fi
 
-timeout 60 "$programs/demo_load" "$model"
+timeout 240 "$programs/demo_load" "$model"
 
 # Every worker opens the weights, takes its own activations, and waits for its standard input to end: they all
 # begin when descriptor 9, the only writer of that pipe, is closed.
@@ -103,7 +103,7 @@ for format in fx8 fx16; do
 	for k in 0 1; do
 		run=$format.$k
 		runs+=("$run")
-		timeout 60 "$programs/demo_classify" "$model" "$format" "$k" 2 "$results/$run" \
+		timeout 240 "$programs/demo_classify" "$model" "$format" "$k" 2 "$results/$run" \
 			<"$work/start" >"$work/$run.log" 2>&1 9>&- &
 		workers+=($!)
 	done

@@ -21,8 +21,8 @@ from support import NPUMEMD, HungUp, Sharer, alloc, copy, dims, fill, free, pb, 
 
 INJECT = os.environ["NPUMEM_INJECT_LIBRARY"]
 WHOLE = "NPUMEM_FAULT_WHOLE" in os.environ
-SECONDS = 30
-EVERY_DAY = 4  # of the i of a call, and each of the first ones
+SECONDS = 60
+EVERY_DAY = 2  # of the i of a call, and each of the first ones
 
 UNNOTICED = {
     "recvmsg": ("EINTR", "EAGAIN", "short"),

@@ -332,7 +332,7 @@ END_TEST
 int main(void)
 {
 	/* A test case takes its time limit when it is made. */
-	setenv("CK_DEFAULT_TIMEOUT", "50", 0);
+	setenv("CK_DEFAULT_TIMEOUT", "240", 0);
 	Suite *suite = suite_create("library");
 	TCase *tcase = tcase_create("library"), *alone = tcase_create("private daemon");
 	tcase_add_checked_fixture(tcase, begin, end);

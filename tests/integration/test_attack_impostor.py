@@ -9,7 +9,7 @@ import unittest
 
 import npumem
 
-from support import NPUMEMD, SECONDS, for_all_uids, run_as, wait_for
+from support import NPUMEMD, SECONDS, for_all_uids, listens, run_as, wait_for
 
 BUILD = os.environ["NPUMEM_BUILD"]
 MALLORY, ALICE = 12001, 12002
@@ -29,7 +29,7 @@ class Impostor(unittest.TestCase):
                                    extra_groups=[], cwd="/")  # fmt: skip
         self.addCleanup(process.wait, SECONDS)
         self.addCleanup(process.terminate)
-        wait_for(lambda: os.path.exists(self.path))
+        wait_for(lambda: listens(self.path))
 
     def folder(self, name, owner, mode=0o755):
         path = os.path.join(self.base, name)
@@ -143,7 +143,7 @@ class Impostor(unittest.TestCase):
         process = subprocess.Popen([NPUMEMD, "--socket", path], stderr=subprocess.DEVNULL)
         self.addCleanup(process.wait, SECONDS)
         self.addCleanup(process.terminate)
-        wait_for(lambda: os.path.exists(path))
+        wait_for(lambda: listens(path))
         self.assert_good(path)
 
 

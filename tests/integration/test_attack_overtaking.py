@@ -32,7 +32,7 @@ class Cancel(TestCase):
         other, client = self.client(BOB), self.client(ALICE)
         client.alloc("x")
         other.alloc("big", (1, 64, 1, 15 * MIB))
-        waiting = client.post(*(alloc(f"w{i}", (1, 64, 1, 2 * MIB), wait_ms=3000) for i in range(256)))
+        waiting = client.post(*(alloc(f"w{i}", (1, 64, 1, 2 * MIB), wait_ms=30000) for i in range(256)))
         (freed,) = client.post(free("x"))
         first = client.receive()
         self.assertEqual((first.id, first.status), (freed, pb.OK), f"{waiting[0]} to {waiting[-1]} wait")

@@ -8,7 +8,7 @@ import threading
 import time
 import unittest
 
-from support import NPUMEMD, SECONDS, Client, Convolution, Daemon, TestCase, alloc, fill, pb, read, wait_for
+from support import NPUMEMD, SECONDS, Client, Convolution, Daemon, TestCase, alloc, fill, is_alive, pb, read, wait_for
 
 CUT_OFF = 2  # seconds, after which a kernel is not to be cut off
 
@@ -83,7 +83,7 @@ class Private(unittest.TestCase):
             with client:
                 client.alloc("x")
                 self.assertEqual(client.names(), ["x"])
-            self.assertEqual(process.wait(10), 0)
+            self.assertEqual(process.wait(SECONDS), 0)
         finally:
             process.kill()
             process.wait()
@@ -100,12 +100,7 @@ class Private(unittest.TestCase):
         os.waitpid(child, 0)
         os.close(reader)
         os.close(writer)
-        wait_for(lambda: not os.path.exists(f"/proc/{pid}/fd/0") or is_zombie(pid), 10)
-
-
-def is_zombie(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-        return stat.read().rpartition(")")[2].split()[0] == "Z"
+        wait_for(lambda: not is_alive(pid))
 
 
 if __name__ == "__main__":

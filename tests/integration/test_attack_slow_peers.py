@@ -43,7 +43,7 @@ class Frames(TestCase):
 class Replies(TestCase):
     """A reply goes out at a least rate: tens of KB a second are none, where so many MB wait; half a megabyte is."""
 
-    options = ("--npu-bytes", str(MIB), "--drain-seconds", "2")
+    options = ("--npu-bytes", str(MIB), "--drain-seconds", "4")
 
     def reader(self, n):
         client = self.client()
@@ -63,11 +63,11 @@ class Replies(TestCase):
                 time.sleep(1.5)
 
     def test_who_reads_all_the_while_is_not(self):
-        client = self.reader(2 * MIB)
-        for _ in range(12):
-            client.buffer += client.sock.recv(100_000)
-            time.sleep(0.2)
-        self.assertEqual(len(client.receive().done.data), 2 * MIB)
+        client = self.reader(3 * MIB)
+        for _ in range(20):
+            client.buffer += client.sock.recv(150_000)
+            time.sleep(0.25)
+        self.assertEqual(len(client.receive().done.data), 3 * MIB)
 
 
 class AtTheSameMoment(TestCase):

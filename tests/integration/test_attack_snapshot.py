@@ -6,7 +6,6 @@ import shutil
 import signal
 import struct
 import subprocess
-import time
 import unittest
 
 from state import look, token_of
@@ -39,8 +38,14 @@ class Interrupted(SnapshotTestCase):
         wait_for(lambda: self.left() or one.poll() is not None)
         self.daemon.process.send_signal(signal.SIGSTOP)
         self.addCleanup(self.daemon.process.send_signal, signal.SIGCONT)
-        time.sleep(0.05)
+        os.waitpid(self.daemon.process.pid, os.WUNTRACED)
+        wait_for(lambda: one.poll() is not None or self.is_asleep(one))
         return one if one.poll() is None and self.left() else None
+
+    @staticmethod
+    def is_asleep(process):
+        with open(f"/proc/{process.pid}/stat", encoding="ascii") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] == "S"
 
     def interrupt(self, number, *words):
         for _ in range(20):

@@ -2,7 +2,6 @@
 of its loop. A busy machine may disturb any one attempt, but not all."""
 
 import select
-import time
 import unittest
 
 from support import Client, Endless, TestCase, beside, dims, fill, free, pb, ref, wait_for
@@ -74,12 +73,11 @@ class Kernels(TestCase):
         bob.alloc("x")
         convolution = Endless(alice)
         (runs,) = alice.post(convolution.call())
-        time.sleep(0.2)
+        alice.answers(alice.post({"info": pb.InfoRequest()}))  # so that it has arrived
         (compaction,) = compacts.post({"compact": pb.CompactRequest()})
-        time.sleep(0.2)
+        compacts.answers(compacts.post({"info": pb.InfoRequest()}))
         bob.call(**fill("x", 1))
         bob.call(stat=pb.StatRequest())
-        compacts.call(info=pb.InfoRequest())
         alice.post({"cancel": pb.CancelRequest(request_id=runs)})
         self.assertEqual([answer.status for answer in alice.answers([runs])], [pb.CANCELLED])
         self.assertEqual([answer.status for answer in compacts.answers([compaction])], [pb.OK])

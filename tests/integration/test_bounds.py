@@ -117,16 +117,18 @@ class Descriptors(TestCase):
         clients = [self.client() for _ in range(20)]
         for client in clients:
             socket.send_fds(client.sock, [b"\x08"], [fd])
-        refused = 0
-        wait_for(lambda: self.n_fds() == before + 16 + 16)
-        for client in clients:
-            if not select.select([client.sock], [], [], 0)[0]:
-                continue
-            answer = client.receive()
+        told = {}  # as many descriptors are there on the way to it, too
+
+        def are_refused():
+            for sock in select.select([client.sock for client in clients if client not in told], [], [], 0)[0]:
+                client = next(client for client in clients if client.sock is sock)
+                told[client] = client.receive()
+            return len(told) == 4 and self.n_fds() == before + 16 + 16
+
+        wait_for(are_refused)
+        for answer in told.values():
             self.assertEqual((answer.id, answer.status), (0, pb.RESOURCE_EXHAUSTED), answer)
             self.assertIn("descriptors", answer.message)
-            refused += 1
-        self.assertEqual(refused, 4)
 
         def bob():
             with Client(self.daemon.path) as client:

@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from support import NPUMEMD, SECONDS, Client, Daemon, HungUp, TestCase, frame, pb, wait_for
+from support import NPUMEMD, SECONDS, Client, Daemon, HungUp, TestCase, frame, listens, pb, wait_for
 
 
 def run(*options, environment=None):
@@ -139,8 +139,7 @@ class SocketFile(unittest.TestCase):
         daemons = [
             subprocess.Popen([NPUMEMD, "--socket", self.path], stderr=subprocess.DEVNULL) for _ in range(8)
         ]
-        wait_for(lambda: sum(d.poll() is None for d in daemons) == 1)
-        Client(self.path).close()
+        wait_for(lambda: sum(d.poll() is None for d in daemons) == 1 and listens(self.path))
         for daemon in daemons:
             if daemon.poll() is None:
                 daemon.terminate()

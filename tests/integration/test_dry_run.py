@@ -312,7 +312,8 @@ class Network(TestCase):
         network = [self.X | {"keep": True}, self.Y, self.W, self.CONV, {"read": "y", "file": "y.npy"}, {"free": ["y"]}]
         before = str(client.stat().activity)
         self.assertTrue(self.told(network, *self.DRY)["fits"])
-        self.assertEqual((client.names(), str(client.stat().activity)), ([], before))
+        wait_for(lambda: not client.names())
+        self.assertEqual(str(client.stat().activity), before)
         self.assertFalse(os.path.exists(os.path.join(self.daemon.directory, "y.npy")))
         client.alloc("x")
         self.told(network, *self.DRY, code=1, says="the device has a tensor of this name")
@@ -339,7 +340,7 @@ class Network(TestCase):
         costs = {one["operation"]: one["costs"] for one in told["operations"]}
         self.assertTrue(told["sums_complete"])
         self.assertEqual((costs["4"]["macs"], costs["6"]["local_read_bytes"]), (8 * 8 * 22 * 22, 512))
-        self.assertEqual(client.names(), ["x"])
+        wait_for(lambda: client.names() == ["x"])
         client.call(**fill("x", 2))
         told = self.told(network, *self.PLAN)
         self.assertEqual((told["checked"], told["sums_complete"]), (False, False))

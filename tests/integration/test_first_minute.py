@@ -9,21 +9,13 @@ import subprocess
 import tempfile
 import unittest
 
-from support import NPUMEMD, SECONDS, Client, Daemon, HungUp, pb, run_as, wait_for
+from support import NPUMEMD, SECONDS, Client, Daemon, HungUp, is_alive, pb, run_as, wait_for
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 
 
 def run(*words, **more):
     return subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False, **more)
-
-
-def is_alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 class Temporary(unittest.TestCase):

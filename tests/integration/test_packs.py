@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from support import Client, TestCase, pb
+from support import Client, TestCase, pb, wait_for
 
 BOB = 12002
 BUDGET = 100_000
@@ -70,13 +70,7 @@ class Packs(TestCase):
         with Client(self.daemon.path) as client:
             Convolution(client).pack()
             self.assertGreater(mine.packs(), 0)
-        self.wait_for_none(mine)
-
-    def wait_for_none(self, mine):
-        for _ in range(1000):
-            if not mine.packs():
-                return
-        self.fail("packs of tensors that are gone are still kept")
+        wait_for(lambda: not mine.packs())
 
     @unittest.skipUnless(os.getuid() == 0, "needs other uids")
     def test_no_uid_pushes_out_another(self):

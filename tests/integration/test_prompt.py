@@ -13,7 +13,7 @@ import termios
 import time
 import unittest
 
-from support import SECONDS, Endless, TestCase, alloc, pb
+from support import SECONDS, Endless, TestCase, alloc, pb, wait_for
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 with open(NPUMEMCTL, "rb") as program:
@@ -141,7 +141,7 @@ class Prompt(TestCase):
             self.terminal.type("\x03")
             self.terminal.until("npumemctl: [^\n]*cancelled")
             self.terminal.until("npumem> ")
-        self.assertFalse(self.client().call(stat=pb.StatRequest(details=True)).stat.running)
+        wait_for(lambda: not looker.call(stat=pb.StatRequest(details=True)).stat.running)
         self.ask("fill out 1", "")
         self.assertIsNotNone(endless)
         self.finish()
@@ -166,20 +166,20 @@ class Prompt(TestCase):
         self.terminal.type("alloc all --shape 4096,64,32,32 --dtype int8 --address 0 \n")
         self.terminal.until("npumem> ")
         self.terminal.type("alloc more --shape 4096,64,32,32 --dtype int8 --wait 1000\n")
-        while not self.client().call(stat=pb.StatRequest(details=True)).stat.running:
-            time.sleep(0.01)
+        looker = self.client()
+        wait_for(lambda: looker.call(stat=pb.StatRequest(details=True)).stat.running)
         self.terminal.type("\x03")
         self.terminal.until("npumemctl: ")
         self.terminal.until("npumem> ")
-        self.assertEqual([t.name for t in self.client().call(list=pb.ListRequest()).list.tensors], ["all"])
+        self.assertEqual([t.name for t in looker.call(list=pb.ListRequest()).list.tensors], ["all"])
         self.finish()
 
     def test_after_commands_with_signals_of_their_own(self):
+        client = self.client()
         for _ in range(2):
             self.terminal.type("events\n")
-            time.sleep(0.1)
             while "allocated" not in self.terminal.text:
-                self.client().call(**alloc(""))
+                client.call(**alloc(""))
                 if select.select([self.terminal.fd], [], [], 0.05)[0]:
                     self.terminal.text += self.terminal.read()
             self.terminal.type("\x03")

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import itertools
 import os
 import pickle
 import signal
@@ -15,7 +16,7 @@ import unittest
 import npumem
 import numpy as np
 from npumem import Status, pb
-from support import SECONDS, Endless, TestCase, frame, run_as, wait_for
+from support import SECONDS, Endless, TestCase, frame, is_alive, run_as, wait_for
 
 
 class Case(TestCase):
@@ -192,7 +193,7 @@ class Calls(Case):
         self.dev.subscribe("allocated", "freed")
         with other.alloc("x", shape=(1, 1, 1, 4), dtype="int8"):
             pass
-        kinds = [(event.kind, event.name) for event in self.dev.events(0.2)]
+        kinds = [(event.kind, event.name) for event in itertools.islice(self.dev.events(SECONDS), 2)]
         self.assertEqual(kinds, [("allocated", "x"), ("freed", "x")])
         self.dev.subscribe()
         other.alloc("x", shape=(1, 1, 1, 4), dtype="int8")
@@ -276,8 +277,13 @@ class Time(Case):
     def test_an_interrupt(self):
         """The call is taken back, and the connection is good."""
         Endless(self.client())
-        main = threading.main_thread().ident
-        later = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
+        main, looker = threading.main_thread().ident, self.client()
+
+        def interrupt():
+            wait_for(lambda: looker.call(stat=pb.StatRequest(details=True)).stat.running)
+            signal.pthread_kill(main, signal.SIGINT)
+
+        later = threading.Thread(target=interrupt)
         later.start()
         with self.assertRaises(KeyboardInterrupt):
             self.dev.run("conv2d", in_="in", weights="weights", out="out")
@@ -399,15 +405,7 @@ class Spawn(unittest.TestCase):
             subprocess.run(["/usr/bin/python3", "-B", "-c", program], stdout=out, check=True, timeout=SECONDS)
             out.seek(0)
             pid = int(out.read())
-
-        def gone():
-            try:
-                with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-                    return stat.read().rsplit(")", 1)[1].split()[0] == "Z"
-            except FileNotFoundError:
-                return True
-
-        wait_for(gone)
+        wait_for(lambda: not is_alive(pid))
 
 
 class Peer(unittest.TestCase):

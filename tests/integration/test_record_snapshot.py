@@ -232,11 +232,15 @@ class WhileItBegins(RecordTestCase):
         handles += [tensor.handle for tensor in answers[2].allocated.tensors]
 
     def test_what_is_freed_and_allocated_meanwhile(self):
+        # A busy machine may keep this process from asking.
+        self.assertTrue(any(self.runs_meanwhile(f"named{n}.") for n in range(5)), "nothing ran meanwhile")
+
+    def runs_meanwhile(self, name):
         seed = int(os.environ.get("NPUMEM_SEED", time.time_ns() % 10**9))
         rng = random.Random(seed)
         clients = [self.client() for _ in range(4)]
         token_of(clients[0])
-        clients[3].call(**self.some(rng, "named"))
+        clients[3].call(**self.some(rng, name))
         handles = [self.populate(rng, client) for client in clients]
         begun = []
         beginning = threading.Thread(target=lambda: begun.append(self.begin()))
@@ -263,7 +267,10 @@ class WhileItBegins(RecordTestCase):
         self.assertEqual(len(told + made), len(set(told + made)), seed)
         self.assertLessEqual(set(freed), set(told + made), seed)
         numbers = [entry.number for entry in entries if entry.before]
-        self.assertGreater(max(numbers), len(numbers), f"nothing ran meanwhile, seed {seed}")
+        clients[3].close()
+        with self.daemon.client() as client:
+            wait_for(lambda: client.stat().sessions == 1)
+        return max(numbers) > len(numbers)
 
 
 class Refusals(RecordTestCase):
@@ -348,7 +355,8 @@ class Refusals(RecordTestCase):
         client = self.client()
         client.call(snapshot=pb.SnapshotRequest(record=True))
         client.close()
-        wait_for(lambda: self.client().ask(snapshot=pb.SnapshotRequest(record=True)).status == pb.OK)
+        other = self.client()
+        wait_for(lambda: other.ask(snapshot=pb.SnapshotRequest(record=True)).status == pb.OK)
 
     def test_a_daemon_that_is_killed_ends_it(self):
         process, text, file, copied = self.begin()

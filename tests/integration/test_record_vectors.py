@@ -10,14 +10,14 @@ import sys
 import tempfile
 import unittest
 
-from support import TestCase, dims, pb
+from support import SECONDS, TestCase, dims, pb
 
 CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 CODES = {pb.FX8: "b", pb.FX16: "h", pb.INT8: "b", pb.UINT8: "B", pb.FP32: "f"}
 
 
 def run(*words):
-    ran = subprocess.run([CTL, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=50)
+    ran = subprocess.run([CTL, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=SECONDS)
     return ran.returncode, ran.stdout, ran.stderr
 
 
@@ -76,7 +76,7 @@ class Record(TestCase):
 
     def assert_passes(self, n=1):
         """In every layout, at other start NPUs, packed, and by the specification; and not with an integer altered."""
-        ran = subprocess.run([sys.executable, "-B", "-m", "npumem.reference", self.folder], capture_output=True, text=True, timeout=50)
+        ran = subprocess.run([sys.executable, "-B", "-m", "npumem.reference", self.folder], capture_output=True, text=True, timeout=SECONDS)
         self.assertEqual((ran.returncode, ran.stdout), (0, f"{n} passed, 0 failed\n"), ran.stderr)
         options = ("--layouts", "all", "--start-npu", "0,5,63", "--mode", "plain,4n,2n")
         for extra in ((), options):
@@ -226,7 +226,7 @@ class Record(TestCase):
         self.tensor("y", (1, 4, 1, 4), pb.FX8, values=False)
         words = (CTL, "--socket", self.daemon.path, "conform", "--record", self.folder, "relu", "in=x", "out=y")
         children = [subprocess.Popen(words, stdout=subprocess.DEVNULL) for _ in range(4)]
-        self.assertEqual([child.wait(30) for child in children], [0] * 4)
+        self.assertEqual([child.wait(SECONDS) for child in children], [0] * 4)
         with open(os.path.join(self.folder, "relu.json")) as file:
             names = [case["name"] for case in json.load(file)["cases"]]
         self.assertEqual(names, [f"relu/fx8/recorded{i}@convergent" for i in range(1, 5)])

@@ -81,8 +81,9 @@ class Library:
         return status, data.raw
 
 
-@unittest.skipIf(why_not(), why_not())
-class Remote(OverSsh, TestCase):
+class Both(OverSsh):
+    """Of a daemon that keeps sessions, and of one that does not."""
+
     options = ("--npu-bytes", "4194304")
 
     def setUp(self):
@@ -101,8 +102,6 @@ class Remote(OverSsh, TestCase):
         with self.daemon.client() as client:
             return client.stat().sessions - 1
 
-    # ---- what works ----
-
     def test_the_suite_of_the_library(self):
         env = self.sshd.environment(NPUMEM_TEST_ADDRESS=self.address)
         done = subprocess.run(
@@ -111,6 +110,48 @@ class Remote(OverSsh, TestCase):
         )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         wait_for(lambda: not self.sessions())
+
+    def test_a_session_that_is_not_to_go_on(self):
+        library = Library(self.address, resume_ms=Library.NO_RESUME)
+        self.addCleanup(library.close)
+        segment = library.segment(64)
+        (ssh,) = children(os.getpid(), "ssh")
+        os.kill(ssh, signal.SIGKILL)
+        self.assertEqual(library.write_segment(1, segment), pb.NOT_FOUND)
+        self.assertEqual(library.read_part(1, 64)[0], pb.UNAVAILABLE)
+        self.assertEqual(library.error.message, b"the connection to npu ended")
+        wait_for(lambda: not self.sessions(), 25)
+
+    def test_connecting_has_its_time(self):
+        os.kill(self.sshd.process.pid, signal.SIGSTOP)
+        try:
+            library = Library(self.address, connect_ms=300)
+        finally:
+            os.kill(self.sshd.process.pid, signal.SIGCONT)
+        self.assertEqual(library.status, pb.DEADLINE_EXCEEDED)
+        self.assertIn(b"cannot reach npu", library.error.message)
+        self.assertEqual(children(os.getpid(), "ssh"), [])
+
+    def test_what_cannot_be_sent(self):
+        client = self.client()
+        client.alloc("t", (1, 4, 4, 4))
+        library = Library(self.address)
+        self.addCleanup(library.close)
+        segment = library.segment(64)
+        shown = client.alloc("unknown", (1, 4, 4, 4)).handle
+        self.assertEqual(library.write_segment(shown, segment), pb.NOT_FOUND)
+        self.assertIn(b"was not told of", library.error.message)
+        handle = library.open("t")
+        self.assertEqual(library.write_segment(handle, segment), 0)
+        for words in ({"offset": 1}, {"first": 64}, {"first": -1}, {"count": 65}, {"count": -1}, {"offset": 2**64 - 8}):
+            self.assertEqual(library.write_segment(handle, segment, **words), pb.INVALID, words)
+        self.assertEqual(library.write_segment(handle, segment, offset=60, first=60), 0)
+        self.assertEqual(library.read_part(handle, 64), (0, bytes(64)))
+
+
+@unittest.skipIf(why_not(), why_not())
+class Remote(Both, TestCase):
+    # ---- what works ----
 
     def test_info_says_so(self):
         self.assertIs(json.loads(self.ctl("--json", "info"))["remote"], True)
@@ -143,27 +184,6 @@ class Remote(OverSsh, TestCase):
             )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("over ssh", done.stdout)
-
-    def test_a_session_that_is_not_to_go_on(self):
-        library = Library(self.address, resume_ms=Library.NO_RESUME)
-        self.addCleanup(library.close)
-        segment = library.segment(64)
-        (ssh,) = children(os.getpid(), "ssh")
-        os.kill(ssh, signal.SIGKILL)
-        self.assertEqual(library.write_segment(1, segment), pb.NOT_FOUND)
-        self.assertEqual(library.read_part(1, 64)[0], pb.UNAVAILABLE)
-        self.assertEqual(library.error.message, b"the connection to npu ended")
-        wait_for(lambda: not self.sessions(), 10)
-
-    def test_connecting_has_its_time(self):
-        os.kill(self.sshd.process.pid, signal.SIGSTOP)
-        try:
-            library = Library(self.address, connect_ms=300)
-        finally:
-            os.kill(self.sshd.process.pid, signal.SIGCONT)
-        self.assertEqual(library.status, pb.DEADLINE_EXCEEDED)
-        self.assertIn(b"cannot reach npu", library.error.message)
-        self.assertEqual(children(os.getpid(), "ssh"), [])
 
     # ---- dial ----
 
@@ -272,22 +292,6 @@ class Remote(OverSsh, TestCase):
         with Sshd(f"ForceCommand /bin/sh -c {speak}") as sshd:
             return self.ctl("info", ssh=sshd.ssh, code=1)
 
-    def test_what_cannot_be_sent(self):
-        client = self.client()
-        client.alloc("t", (1, 4, 4, 4))
-        library = Library(self.address)
-        self.addCleanup(library.close)
-        segment = library.segment(64)
-        shown = client.alloc("unknown", (1, 4, 4, 4)).handle
-        self.assertEqual(library.write_segment(shown, segment), pb.NOT_FOUND)
-        self.assertIn(b"was not told of", library.error.message)
-        handle = library.open("t")
-        self.assertEqual(library.write_segment(handle, segment), 0)
-        for words in ({"offset": 1}, {"first": 64}, {"first": -1}, {"count": 65}, {"count": -1}, {"offset": 2**64 - 8}):
-            self.assertEqual(library.write_segment(handle, segment, **words), pb.INVALID, words)
-        self.assertEqual(library.write_segment(handle, segment, offset=60, first=60), 0)
-        self.assertEqual(library.read_part(handle, 64), (0, bytes(64)))
-
     def test_strides_as_over_a_path(self):
         """The same calls over both: the same bytes in the end, and the same refusals."""
         random, size = Random(1), 1 << 16
@@ -342,13 +346,15 @@ class Remote(OverSsh, TestCase):
 
 
 @unittest.skipIf(why_not(), why_not())
-class Lingering(Remote):
-    """Where the daemon keeps sessions; all of the above, too."""
+class Lingering(Both, TestCase):
+    """Where the daemon keeps sessions."""
+
+    RESUME_SECONDS = 30  # more than a connection of ssh takes; clients that are killed have gone after that
 
     def setUp(self):
         self.state = tempfile.TemporaryDirectory(prefix="npumem-state-")
         self.addCleanup(self.state.cleanup)
-        self.options = (*self.options, "--state-dir", self.state.name, "--resume-seconds", "10")
+        self.options = (*self.options, "--state-dir", self.state.name, "--resume-seconds", str(self.RESUME_SECONDS))
         super().setUp()
 
     def test_ssh_is_killed(self):
@@ -370,7 +376,7 @@ class Lingering(Remote):
         library.call("info", None)
         library.close()
         self.assertEqual(children(os.getpid(), "ssh"), [])
-        wait_for(lambda: not self.sessions(), 10)
+        wait_for(lambda: not self.sessions(), self.RESUME_SECONDS - 5)
 
 
 @unittest.skipIf(why_not(), why_not())

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from support import TestCase, dims, fill, frame, long_alloc, pb, read, run, submit, wait_for
+from support import SECONDS, TestCase, dims, fill, frame, long_alloc, pb, read, run, submit, wait_for
 from test_record import CTL, read_record, write_record
 from trace_format import faults
 
@@ -44,7 +44,7 @@ class Report(TestCase):
 
     def stop(self, process, text):
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(20), 0, text())
+        self.assertEqual(process.wait(SECONDS), 0, text())
 
     def work(self):
         with self.daemon.client() as client:

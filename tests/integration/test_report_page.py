@@ -60,7 +60,7 @@ class Digits(Page):
         super().setUpClass()
         cls.directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.directory.cleanup)
-        done = subprocess.run([DEMO, BUILD, cls.directory.name], capture_output=True, text=True, timeout=110)
+        done = subprocess.run([DEMO, BUILD, cls.directory.name], capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, done.stderr
         cls.page = os.path.join(cls.directory.name, "report.html")
         assert cls.page in done.stdout, "the demo does not say where its report is"

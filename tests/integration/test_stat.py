@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from support import Client, TestCase, for_all_uids, fork, frame, pb, run_as, wait_for
+from support import SECONDS, Client, TestCase, for_all_uids, fork, frame, pb, run_as, wait_for
 
 CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 ALICE, BOB = 12001, 12002
@@ -54,7 +54,7 @@ class Stat(TestCase):
         return client.call(stat=pb.StatRequest(details=True)).stat
 
     def ctl(self, *words):
-        done = subprocess.run([CTL, "--socket", self.daemon.path, *words], capture_output=True, text=True, timeout=20)
+        done = subprocess.run([CTL, "--socket", self.daemon.path, *words], capture_output=True, text=True, timeout=SECONDS)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -154,7 +154,7 @@ class Stat(TestCase):
         def bob(*words):
             done = subprocess.run(
                 [os.path.join(directory, "npumemctl"), "--socket", self.daemon.path, *words], user=BOB, group=BOB,
-                extra_groups=[], capture_output=True, text=True, timeout=20, cwd="/", check=False,
+                extra_groups=[], capture_output=True, text=True, timeout=SECONDS, cwd="/", check=False,
                 env=dict(os.environ, LD_LIBRARY_PATH=directory),
             )  # fmt: skip
             self.assertEqual(done.returncode, 0, done.stderr)

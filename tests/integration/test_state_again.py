@@ -11,7 +11,7 @@ from support import Endless, HungUp, alloc, copy, dims, fill, frame, free, pb, r
 FIXED = {"dtype": pb.FX8, "frac_bits": 4}
 SMALL = (1, 64, 4, 16)
 OTHER = 1001
-N = 20
+N = 100  # of which one is cut off
 
 
 def again(client, number, call, **more):

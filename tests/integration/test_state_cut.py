@@ -9,7 +9,7 @@ import time
 import unittest
 
 from state import StateTestCase, token_of, view
-from support import NPUMEMD, Endless, HungUp, Sharer, alloc, copy, dims, fill, free, pb, read, ref, run, submit, wait_for
+from support import NPUMEMD, SLOWER, Endless, HungUp, Sharer, alloc, copy, dims, fill, free, pb, read, ref, run, submit, wait_for
 
 FIXED = {"dtype": pb.FX8, "frac_bits": 4}
 BIG = ("--npus", "64", "--npu-bytes", str(4 << 20))
@@ -78,7 +78,7 @@ class Looks(StateTestCase):
 
     options = BIG
     SHAPE = (1, 64, 256, 512)
-    ROUNDS = 6
+    ROUNDS = 6 if SLOWER == 1 else 3
 
     def fill_all_but_a_part(self, client):
         """So that whoever reads it looks at nearly all of it before it is refused."""
@@ -255,7 +255,7 @@ class Writes(StateTestCase):
                 client.call(**alloc("t", self.SHAPE))
             client.call(**fill("t", 7))
             client.post(free("t"))
-            time.sleep(0.0005 * round_)
+            time.sleep(0.0005 * 2**round_)
             self.restart()
             states = [t.state for t in self.client().tensors()]
             self.assertIn(states, ([], ["ok"]))
@@ -343,7 +343,7 @@ class Compaction(StateTestCase):
     """Killed at random moments of compactions that move megabytes by a few bytes, and by many."""
 
     options = BIG
-    ROUNDS = 25
+    ROUNDS = int(os.environ.get("NPUMEM_KILLS", "12" if SLOWER == 1 else "6"))
 
     def test_every_tensor_is_whole(self):
         random_ = random.Random(5)

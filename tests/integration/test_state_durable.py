@@ -83,13 +83,16 @@ class SlowDisk(SlowDiskTestCase):
         writer, other = self.client(), self.client()
         writer.alloc("a", SHAPE)
         other.call(info=pb.InfoRequest())
-        for _ in range(3):
+        times = []
+        while len(times) < 3 or (len(times) < 10 and min(times) >= SYNC_MS / 2):
             since = time.monotonic()
             writer.post(fill("a", 1))
             other.call(info=pb.InfoRequest())
-            self.assertLess(ms(since), SYNC_MS / 2)
+            times.append(ms(since))
             writer.receive()
             self.assertGreaterEqual(ms(since), SYNC_MS * 0.9)
+        # A busy machine may disturb any one, and a loop that waits for the disk delays each.
+        self.assertLess(min(times), SYNC_MS / 2, times)
 
     def test_one_sync_serves_many(self):
         clients = [self.client() for _ in range(16)]
@@ -98,14 +101,20 @@ class SlowDisk(SlowDiskTestCase):
         for client in clients:
             for _ in range(3):
                 self.assertEqual(client.receive().status, pb.OK)
-        before, since = self.n_syncs(), time.monotonic()
-        for i, client in enumerate(clients):
-            client.post(fill(f"t{i}", 7))
-        for client in clients:
-            client.receive()
-        # One that was under way when the first came, and one for the rest; and some for a busy machine.
-        self.assertLessEqual(self.n_syncs() - before, 4)
-        self.assertLess(ms(since), 5 * SYNC_MS)
+        found = []
+        while len(found) < 8 and not (found and self.is_served(*found[-1])):
+            before, since = self.n_syncs(), time.monotonic()
+            for i, client in enumerate(clients):
+                client.post(fill(f"t{i}", 7))
+            for client in clients:
+                client.receive()
+            found.append((self.n_syncs() - before, ms(since)))
+        self.assertTrue(self.is_served(*found[-1]), found)
+
+    @staticmethod
+    def is_served(n_syncs, took_ms):
+        """By one that was under way when the first came, and one for the rest; and some for a busy machine."""
+        return n_syncs <= 4 and took_ms < 5 * SYNC_MS
 
     def test_a_fill_waits_for_one_sync(self):
         client = self.client()
@@ -206,22 +215,16 @@ class SlowDisk(SlowDiskTestCase):
         self.assertIn((answer.status, answer.done.data), ((pb.OK, b"\5" * 4), (pb.OK, b"\6" * 4), (pb.DATA_LOST, b"")))
 
     def test_sigterm_answers_what_waits(self):
-        client = self.client()
+        client, other = self.client(), self.client()
         client.alloc("a", SHAPE)
         number = client.post(fill("a", 5))
-        while client.sock not in self.readable(client):
-            pass
+        other.call(info=pb.InfoRequest())  # so that it has arrived
         self.daemon.end()
         self.assertEqual(client.answers(number)[0].status, pb.OK)
         self.stop()
         self.start()
         self.assertEqual(self.client().pipeline(read("a", 0, 4))[0].done.data, b"\5" * 4)
         self.assertIn("as it was closed", self.output())
-
-    @staticmethod
-    def readable(client):
-        time.sleep(0.02)
-        return [client.sock]
 
 
 class SharedDisk(SlowDiskTestCase):
@@ -332,7 +335,9 @@ class Filler(StateTestCase):
         victim.alloc("v", SHAPE)
         filler.alloc("big", (3, 64, 1024, 1024))
         alone = fills(victim, "v", 1)
-        is_over = threading.Event()
+        is_over, beside = threading.Event(), []
+        # Some rounds of some MiB, and not 192 MiB.
+        most = 40 * max(alone[-1], 10)
 
         def run():
             while not is_over.is_set():
@@ -341,14 +346,15 @@ class Filler(StateTestCase):
         thread = threading.Thread(target=run)
         thread.start()
         try:
-            beside = fills(victim, "v", 6)
+            # Other work on the disk may delay any one attempt.
+            while len(beside) < 4 and not any(times[-1] < most for times in beside):
+                beside.append(fills(victim, "v", 6))
         finally:
             is_over.set()
             thread.join()
-        told = [words_of(times) for times in (alone, beside)]
-        print("alone", told[0], "beside", told[1])
-        # Some rounds of some MiB, and not 192 MiB: what those take was measured by the filler.
-        self.assertLess(beside[-1], 40 * max(alone[-1], 10), told)
+        told = [words_of(times) for times in (alone, *beside)]
+        print("alone and beside", told)
+        self.assertLess(min(times[-1] for times in beside), most, told)
 
 
 class FailingDisk(StateTestCase):

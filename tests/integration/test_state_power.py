@@ -6,7 +6,7 @@ At random: a preloaded library copies the files at each sync. For some moments a
 last sync before, and of any subset of the pages that changed later. Random clients' answers before that moment are compared
 with what the next daemon serves.
 
-NPUMEM_LOSSES: how many losses (60); NPUMEM_SEED: the random seed; NPUMEM_LOSSES_PLAIN: without --durable (20)."""
+NPUMEM_LOSSES: how many losses (30); NPUMEM_SEED: the random seed; NPUMEM_LOSSES_PLAIN: without --durable (10)."""
 
 import os
 import random
@@ -20,8 +20,8 @@ from state import StateTestCase, grant, rename, seal
 from support import alloc, copy, fill, free, pb, read, ref, run, submit
 
 FILES = ("journal", "memory", "tensors", "sessions", "results")
-LOSSES = int(os.environ.get("NPUMEM_LOSSES", "60"))
-PLAIN = int(os.environ.get("NPUMEM_LOSSES_PLAIN", "20"))
+LOSSES = int(os.environ.get("NPUMEM_LOSSES", "30"))
+PLAIN = int(os.environ.get("NPUMEM_LOSSES_PLAIN", "10"))
 SEED = int(os.environ.get("NPUMEM_SEED", str(random.SystemRandom().randrange(1 << 30))))
 PAGE, SECTOR = 4096, 512
 SHAPE = (1, 8, 4, 16)

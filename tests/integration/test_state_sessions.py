@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import time
 import unittest
 
 from state import StateTestCase, look, token_of
@@ -85,18 +84,19 @@ class Resumed(StateTestCase):
         self.assertEqual(self.resume(token, OTHER).read(tensor.handle), bytes([7] * 128))
 
     def test_it_ends_when_nobody_comes(self):
-        self.restart("--resume-seconds", "1")
+        self.restart("--resume-seconds", "4")
         _, token, _ = self.begin()
         self.begin()
         client = self.client()
         client.call(**alloc("named"))
-        self.restart("--resume-seconds", "1")
+        self.restart("--resume-seconds", "4")
         client = self.client()
         client.call(subscribe=pb.SubscribeRequest(kinds=["client-gone"]))
         self.assertEqual(client.stat().tensors, 3)
         wait_for(lambda: self.n_tensors() == 1)
         self.refused(ask_resume(self.client(), token), pb.NOT_FOUND)
-        self.assertFalse(any(any(npu) for npu in look(self.client())[2]))
+        client = self.client()
+        wait_for(lambda: not any(any(npu) for npu in look(client)[2]))
         self.restart()
         self.assertIn("kept: 1 tensors, 0 views, and 0 sessions", self.output())
 
@@ -109,7 +109,7 @@ class Resumed(StateTestCase):
         self.assertIn("and 0 sessions", self.output())
 
     def test_a_lingering_one_waits_for_its_client(self):
-        self.restart("--resume-seconds", "2")
+        self.restart("--resume-seconds", "5")
         client = self.client()
         token = token_of(client, linger=True)
         tensor = client.alloc()
@@ -133,7 +133,7 @@ class Resumed(StateTestCase):
         old.post(*(read(tensor) for _ in range(2000)))
         new = self.client()
         self.refused(ask_resume(new, token), pb.UNAVAILABLE, "has a connection that has not ended")
-        wait_for(lambda: ask_resume(self.client(), token).status == pb.OK)
+        wait_for(lambda: ask_resume(new, token).status == pb.OK)
         with self.assertRaises(HungUp):
             while True:
                 old.receive()
@@ -301,8 +301,8 @@ class Stopping(StateTestCase):
         client = self.client()
         token = token_of(client)
         tensors = [client.alloc() for _ in range(20)]
-        client.post(*[free(tensor) for tensor in tensors[::2]])
-        time.sleep(0.02)
+        *_, last = client.post(*[free(tensor) for tensor in tensors[::2]], {"info": pb.InfoRequest()})
+        client.answers([last])  # so that all of them have arrived
         self.restart(terminate=True)
         self.assertEqual([t.handle for t in self.resume(token).tensors()], [t.handle for t in tensors[1::2]])
 

@@ -99,14 +99,14 @@ class Conform(Sweep):
         time.sleep(0.1)
         tasks[2].kill()
         daemons[3].kill()
-        codes = {i: task.wait(60) for i, task in tasks.items()}
+        codes = {i: task.wait(240) for i, task in tasks.items()}
         self.assertEqual((codes[1], codes[4]), (0, 0))
         self.assertIn(codes[3], (0, 3))
         os.rename(self.path("2.json"), self.path("2-died.json"))
         os.rename(self.path("3.json"), self.path("3-died.json"))
         self.daemon(3)
         for i in (2, 3):
-            self.assertEqual(self.start(i, words).wait(60), 0)
+            self.assertEqual(self.start(i, words).wait(240), 0)
         names = ["1.json", "2-died.json", "2.json", "3.json", "3-died.json", "4.json"]
         merged = self.merged(*names)
         self.assert_same(merged, one)

@@ -119,7 +119,7 @@ class Waiting(TestCase):
             self.free(other, "waits")
             time.sleep(0.3)
         self.assertGreater(max(delays), 0.5)  # it does, in every second window
-        self.assertLess(max(delays), 2 + 1, delays)
+        self.assertLess(max(delays), 2 + 1.9, delays)  # not by two windows
         self.free(third, "theirs")
         self.assertEqual(greedy.receive().allocated.tensors[0].name, "all")
 
