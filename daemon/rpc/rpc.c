@@ -210,15 +210,16 @@ int rpc_recover(struct rpc *rpc, const struct store_report *found,
 /* ---- what comes ---- */
 
 /* One by which a session gets its token, or goes on, is behind nothing: what comes after it is of the session that
- * it makes, with a token from the beginning. Nor is one by which a session stays no longer without its connection,
- * as that may end at once. Each takes back at most what another one changed. */
+ * it makes, with a token from the beginning. So is one by which a session stays no longer without its connection,
+ * if the session has nothing else under way: the connection may end at once. */
 static bool is_free_standing(const struct call *call)
 {
 	const Npumem__V1__Request *request = call->request;
 
 	if (request->call_case != NPUMEM__V1__REQUEST__CALL_RESUME)
 		return call_row(call)->kind <= METHODS_KIND_FREE_STANDING;
-	return request->resume->token.len || !call->session->has_token || !request->resume->linger;
+	return request->resume->token.len || !call->session->has_token ||
+	       (!request->resume->linger && call->peer->n_calls == 1);
 }
 
 /* A call that was decoded: resolves it, or holds it. It may end. */
