@@ -304,7 +304,7 @@ class Recovered(Page, StateTestCase):
         clients[0].send(**endless.call())
         self.kill_when_it_writes()
         self.stop()
-        self.start("--resume-seconds", "15")
+        self.start("--resume-seconds", "5")
         return tokens
 
     def record(self, *command):
