@@ -87,7 +87,7 @@ struct ending {
 	struct rpc_peer *peer;
 	struct claim claim;
 	bool is_final;	 /* the session does not stay without its connection */
-	bool has_begun;	 /* its user had a share of the disk's round */
+	bool has_begun;	 /* and needs no share of the disk's round any more */
 	bool is_ready;	 /* nothing uses the part's tensors any more */
 	bool is_freeing; /* a step of freeing the part is over, and another one is due */
 	size_t n;

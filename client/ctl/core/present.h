@@ -11,7 +11,7 @@ enum { PRESENT_TEXT_BYTES = 128 };
 
 /* A new object with the fields of plan and alloc; NULL without memory. What does not apply is null. */
 json_t *present_place(const struct npumem_place *place);
-/* Adds what ls tells of a tensor: name, uid, shape, dtype, … */
+/* Adds the members of a tensor in the output of ls: name, uid, shape, dtype and others. */
 void present_tensor(json_t **object, const struct npumem_tensor *tensor);
 /* Both. */
 json_t *present_whole(const struct npumem_tensor *tensor);

@@ -10,8 +10,8 @@ enum { TABLE_COLUMNS_MAX = 12 };
 struct table {
 	unsigned n_columns, n_cells, room;
 	bool right[TABLE_COLUMNS_MAX];
-	/* Set after table_init, where lines have a limit: columns of `spare` (digits) are left out, the first of
-	 * them first, and then what is wider of column `cut`. */
+	/* Set after table_init, if lines have a limit. Where a line is longer, the columns of `spare` (digits) are
+	 * left out, one after the other; if it is still longer, the cells of column `cut` are cut. */
 	unsigned within; /* characters; 0: no limit */
 	const char *spare;
 	unsigned cut;

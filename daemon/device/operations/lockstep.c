@@ -124,7 +124,8 @@ static void tell_range(const struct device *device, const struct intersect_range
 		changes_made(device, npu, range->offset, range->bytes);
 }
 
-/* Ranges with little between them are told as one: elements of a byte each may be every other byte of an NPU. */
+/* Joins ranges with short gaps, and tells of a range when the next one cannot be joined. Without this, elements of
+ * one byte with gaps of one byte would take a record each. */
 static void tell_poisoned(const struct device *device, struct intersect_range *told,
 			  const struct intersect_range *range)
 {

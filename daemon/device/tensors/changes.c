@@ -117,13 +117,13 @@ static bool made_series(void *ctx, const struct runs_series *series)
 	return true;
 }
 
-/* Whether a row is told in one piece. */
+/* Whether the gaps within a row are so short that one record has the whole row. */
 static bool rows_are_whole(const struct npumem_place *place)
 {
 	return place->shape.w == 1 || is_short((place->stride.w - 1) * place->word_bytes);
 }
 
-/* Of a row, or of a word of one that is told in pieces. */
+/* Bytes of one record: of a row, or of a word where rows_are_whole is false. */
 static int64_t stretch_bytes(const struct npumem_place *place)
 {
 	return rows_are_whole(place) && place->shape.w > 1 ? place->shape.w * place->stride.w * place->word_bytes

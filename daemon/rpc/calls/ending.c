@@ -156,7 +156,7 @@ void ending_go_on(struct rpc *rpc, struct rpc_peer *peer)
 	struct ending *ending = &peer->ending;
 
 	if (!ending->has_begun) {
-		/* What it has of its answers goes at once. */
+		/* The stored results of its requests are dropped in this turn. */
 		if (peer->session->has_token && !gate_lets_change(rpc, peer))
 			return;
 		ending->has_begun = true;

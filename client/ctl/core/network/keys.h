@@ -28,7 +28,7 @@ int keys_name(struct keys *keys, const char *key, const char *what, int (*parse)
 int keys_needs(struct keys *keys, const char *key, const char **value);
 /* Refuses keys that are in none of the two lists (space separated; marks as in kernels.def). */
 int keys_check(struct keys *keys, const char *list, const char *more);
-/* `key` is not what is expected. */
+/* Refuses the value of `key`: the message names its type, or that it is missing, and `expected`. */
 int keys_expected(struct keys *keys, const char *key, const char *expected);
 
 #endif

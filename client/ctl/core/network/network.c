@@ -1,4 +1,4 @@
-/* Says where in a network something is, and what follows from its operations and tensors. */
+/* Names the place of an operation in messages, and derives roots, arrays and roundings from the operations. */
 #include "client/ctl/core/network/network.h"
 
 #include <stdlib.h>

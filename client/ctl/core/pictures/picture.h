@@ -44,7 +44,7 @@ unsigned picture_kinds(const struct npumem_geometry *geometry, const struct npum
 bool picture_holds(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu);
 
 /* Which NPU holds which feature: a cell "n,c" for each, "." for an empty block; a terminal of `width` columns, 0: any
- * width. What has no room is said. */
+ * width. A line says which NPUs, or which n, are left out for want of room. */
 void picture_features(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *place,
 		      unsigned width);
 

@@ -62,7 +62,7 @@ int svg_tensor_begin(struct svg *svg, FILE *out, const struct npumem_geometry *g
 
 enum { WORDS_MAX = 4096, WORDS_NPUS_MAX = 16, WORDS_CELL = 46, WORDS_LANE = 13, WORDS_BETWEEN = 4 };
 
-/* What is drawn, and how. */
+/* The tensor, and the size of its drawing. */
 struct words {
 	const struct npumem_geometry *geometry;
 	const struct npumem_tensor *tensor;

@@ -90,7 +90,7 @@ START_TEST(gaps_are_not_told)
 }
 END_TEST
 
-/* Data of others that a kernel destroys are told, and nothing else beside its output. */
+/* The log has the data of others that a kernel destroys, and its output, and nothing else. */
 START_TEST(what_a_kernel_destroys)
 {
 	struct rig rig;
