@@ -54,6 +54,37 @@ START_TEST(a_session_gets_its_token_beside_it)
 }
 END_TEST
 
+static uint64_t linger(struct crowd *crowd, bool lingers)
+{
+	Npumem__V1__ResumeRequest request = NPUMEM__V1__RESUME_REQUEST__INIT;
+
+	request.linger = lingers;
+	return CROWD_SEND(crowd, 0, resume, RESUME, &request);
+}
+
+/* A client that leaves closes its connection behind it. But it does not overtake what its session sent before. */
+START_TEST(a_farewell_goes_first_where_nothing_is_before_it)
+{
+	struct crowd crowd;
+
+	scatter(&crowd);
+	crowd.peers[0].session.has_token = true; /* as with a state */
+	uint64_t compact = crowd_compact(&crowd, 2);
+	uint64_t farewell = linger(&crowd, false);
+	ck_assert_int_eq(crowd_status(&crowd, 0, farewell), 0);
+	uint64_t stays = linger(&crowd, true);
+	farewell = linger(&crowd, false);
+	ck_assert_int_eq(crowd_status(&crowd, 2, compact), -1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, stays), -1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, farewell), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, stays), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, farewell), 0);
+	crowd.peers[0].session.has_token = false;
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 START_TEST(it_comes_in_steps_and_nobody_notices)
 {
 	struct crowd crowd;
@@ -280,6 +311,7 @@ Suite *suite_handle_compact(void)
 	TCase *tcase = tcase_create("all");
 
 	tcase_add_test(tcase, a_session_gets_its_token_beside_it);
+	tcase_add_test(tcase, a_farewell_goes_first_where_nothing_is_before_it);
 	tcase_add_test(tcase, it_comes_in_steps_and_nobody_notices);
 	tcase_add_test(tcase, cancelled_it_ends_with_what_has_moved);
 	tcase_add_test(tcase, its_client_may_go_between_any_two_steps);
