@@ -51,16 +51,21 @@ class Tree:
 # What changes, and what each check must say; "" where it must pass.
 CASES = [
     ("nothing", {}, "", ""),
-    ("a member in the middle", {"header": HEADER.replace("int64_t b;", "int64_t x; int64_t b;")}, "", "1 data member insertion"),
-    ("a member at the end", {"header": HEADER.replace("int64_t b;", "int64_t b; int64_t x;")}, "", "1 data member insertion"),
+    ("a member in the middle", {"header": HEADER.replace("int64_t b;", "int64_t x; int64_t b;")}, "",
+     "thing: 24 bytes {0 int64_t a, 8 int64_t x, 16 int64_t b} is new"),
+    ("a member at the end", {"header": HEADER.replace("int64_t b;", "int64_t b; int64_t x;")}, "",
+     "thing: 24 bytes {0 int64_t a, 8 int64_t b, 16 int64_t x} is new"),
     ("what is private", {"source": SOURCE.replace("hidden { int64_t a; }", "hidden { int64_t x, a; }")}, "", ""),
-    ("a function more", {"source": SOURCE + "int64_t npumem_c(void) { return 0; }\n"}, "npumem_c@@NPUMEM_0 is new", "change"),
+    ("a function more", {"source": SOURCE + "int64_t npumem_c(void) { return 0; }\n",
+                         "header": HEADER + "int64_t npumem_c(void);"},
+     "npumem_c@@NPUMEM_0 is new", "npumem_c: int64_t() is new"),
     ("a function less", {"source": SOURCE.replace("int64_t npumem_b", "static __attribute__((used)) int64_t npumem_x"),
                          "header": HEADER.replace("int64_t npumem_b(int64_t value);", "")},
-     "npumem_b@@NPUMEM_0 is gone", "INCOMPATIBLE"),
+     "npumem_b@@NPUMEM_0 is gone", "npumem_b: int64_t(int64_t) is gone"),
     ("another parameter", {"source": SOURCE.replace("npumem_b(int64_t", "npumem_b(int32_t"),
-                           "header": HEADER.replace("npumem_b(int64_t", "npumem_b(int32_t")}, "", "change"),
-    ("another version", {"version": MAP.replace("_0", "_1")}, "npumem_a@@NPUMEM_0 is gone", "change"),
+                           "header": HEADER.replace("npumem_b(int64_t", "npumem_b(int32_t")},
+     "", "npumem_b: int64_t(int32_t) is new"),
+    ("another version", {"version": MAP.replace("_0", "_1")}, "npumem_a@@NPUMEM_0 is gone", ""),
     ("getenv", {"source": SOURCE.replace("secure_getenv", "getenv")}, "getenv is called", ""),
     ("no debug information", {"debug": "-g0"}, "", "no debug information"),
 ]
@@ -71,12 +76,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tree = Tree(folder, sys.argv[1])
         tree.build()
-        for what in ("symbols", "abi"):
+        for what in ("symbols", "types"):
             code, text = tree.check(what, "--update")
             assert code == 0, text
-        for name, change, symbols, abi in CASES:
+        for name, change, symbols, types in CASES:
             tree.build(**change)
-            for what, expected in (("symbols", symbols), ("abi", abi)):
+            for what, expected in (("symbols", symbols), ("types", types)):
                 code, text = tree.check(what)
                 if bool(code) != bool(expected) or expected not in text:
                     print(f"{name}: {what} ended with {code}, {expected or 'nothing'!r} is expected:\n{text}")
