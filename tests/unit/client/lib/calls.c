@@ -598,13 +598,12 @@ END_TEST
 Suite *suite_calls(void)
 {
 	Suite *suite = suite_create("client/lib/calls");
-	TCase *tcase = tcase_create("calls");
+	TCase *tcase = tcase_create("calls"), *slow = tcase_create("calls_slow");
 	tcase_set_timeout(tcase, 30);
 	tcase_add_test(tcase, info_is_checked);
 	tcase_add_test(tcase, refusals_bring_their_fields);
 	tcase_add_test(tcase, alloc_few_and_many);
 	tcase_add_test(tcase, places_that_cannot_be);
-	tcase_add_test(tcase, a_large_tensor_in_chunks);
 	tcase_add_test(tcase, a_short_answer_to_a_read);
 	tcase_add_test(tcase, submit_tells_what_ran);
 	tcase_add_test(tcase, submit_with_a_gap);
@@ -612,5 +611,8 @@ Suite *suite_calls(void)
 	tcase_add_test(tcase, a_list_that_is_cut_short);
 	tcase_add_test(tcase, every_allocation_may_fail);
 	suite_add_tcase(suite, tcase);
+	tcase_set_tags(slow, "slow");
+	tcase_add_test(slow, a_large_tensor_in_chunks);
+	suite_add_tcase(suite, slow);
 	return suite;
 }

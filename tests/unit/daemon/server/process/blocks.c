@@ -67,12 +67,14 @@ END_TEST
 Suite *suite_blocks(void)
 {
 	Suite *suite = suite_create("server/blocks");
-	TCase *tests = tcase_create("all");
+	TCase *tests = tcase_create("all"), *slow = tcase_create("all_slow");
 
 	tcase_set_timeout(tests, 60);
 	tcase_add_test(tests, a_freed_block_serves_again);
-	tcase_add_test(tests, more_than_is_kept);
 	tcase_add_test(tests, before_and_after_there_is_a_thread);
 	suite_add_tcase(suite, tests);
+	tcase_set_tags(slow, "slow");
+	tcase_add_test(slow, more_than_is_kept);
+	suite_add_tcase(suite, slow);
 	return suite;
 }

@@ -566,7 +566,7 @@ END_TEST
 Suite *suite_recorder(void)
 {
 	Suite *suite = suite_create("service/observed/recorder, transfer, checksum");
-	TCase *tcase = tcase_create("recorder");
+	TCase *tcase = tcase_create("recorder"), *slow = tcase_create("recorder_slow");
 
 	tcase_add_test(tcase, who_may_start_and_when);
 	tcase_add_test(tcase, what_was_there_before);
@@ -575,12 +575,14 @@ Suite *suite_recorder(void)
 	tcase_add_test(tcase, more_than_it_keeps);
 	tcase_add_test(tcase, what_is_dropped_is_freed_in_steps);
 	tcase_add_test(tcase, the_transfers_of_one_request_are_freed_in_steps);
-	tcase_add_test(tcase, the_next_recording_has_the_room);
 	tcase_add_test(tcase, sessions_begin_with_what_they_share_and_end);
 	tcase_add_test(tcase, what_operations_move_is_read_back);
 	tcase_add_test(tcase, a_long_read_and_a_long_write);
 	tcase_add_test(tcase, numbers_of_what_is_there);
 	tcase_add_test(tcase, every_allocation_may_fail);
 	suite_add_tcase(suite, tcase);
+	tcase_set_tags(slow, "slow");
+	tcase_add_test(slow, the_next_recording_has_the_room);
+	suite_add_tcase(suite, slow);
 	return suite;
 }
