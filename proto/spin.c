@@ -1,6 +1,6 @@
-/* Where looking does not pay it costs the trials, a 128th of the time, and where it does, sleeping in them costs
- * as much. The core is not given away between looks: whoever is let in may keep it for milliseconds, and where
- * that was to be the other side, sleeping is the quicker way. */
+/* Where polling does not pay, its trials cost a 128th of the time; where it does, sleeping in the trials costs as
+ * much. The core is not given away between looks: another process may keep it for milliseconds, and if that is the
+ * other side, sleeping is quicker. */
 #include "proto/spin.h"
 
 #include <time.h>

@@ -51,21 +51,21 @@ struct device_request {
 	bool dma_only, pinned;
 };
 
-/* What long work calls between its parts, on the thread that does it: whoever waits for that thread's place may go
- * on before it returns. At first nothing is called. Before any work. */
+/* Long work calls it between its parts, on its own thread, and another task may have the processor before it
+ * returns. At first nothing is called. To be set before any work. */
 void device_give_way_by(struct device *device, void (*give_way)(void *ctx), void *ctx);
 
-/* From now on whoever changes bytes or bits of the memory handed in calls before(ctx, off, bytes) of a stretch
- * that holds them, before it does, on its own thread. While nothing runs. */
+/* From now on each change of bytes or bits of the device's memory calls before(ctx, off, bytes) first, on its own
+ * thread, with a range that covers the change. To be set while nothing runs. */
 void device_tell(struct device *device, void (*before)(void *ctx, uint64_t off, uint64_t bytes), void *ctx);
-/* From now on whoever changed bytes or bits calls after(ctx, off, bytes) of all that it changed, on its own thread
- * and before anything that conflicts begins. Where one change relies on another, the two are told in their order.
- * Before any work. */
+/* From now on each change of bytes or bits calls after(ctx, off, bytes) for all that it changed, on its own thread
+ * and before a conflicting operation begins. If one change relies on another, their calls are in that order. To be
+ * set before any work. */
 void device_tell_after(struct device *device, void (*after)(void *ctx, uint64_t off, uint64_t bytes), void *ctx);
 /* No longer; what runs may still do so once. */
 void device_tell_no_more(struct device *device);
 
-/* Who helps with kernels; copied. At first nobody. Before any work. */
+/* The threads that help with kernels; copied. At first there are none. To be set before any work. */
 void device_help_by(struct device *device, const struct kernel_crew *crew);
 
 /* Allocates all n tensors, or none. tensors[i] belongs to the device until device_release. 0; INVALID;

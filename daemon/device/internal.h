@@ -34,7 +34,7 @@ struct device {
 		void *ctx;
 		void (*after)(void *ctx, uint64_t off, uint64_t bytes); /* NULL: nobody */
 		void *after_ctx;
-	} changes;		 /* who is told of them (tensors/changes.h) */
+	} changes;		 /* called for each of them (tensors/changes.h) */
 	struct kernel_crew crew; /* share NULL: nobody helps */
 	struct packs packs;
 };

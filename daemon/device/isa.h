@@ -32,8 +32,8 @@ static inline int isa_next(int isa)
 	while (isa < ISA_N && !isa_runs((enum isa)isa));
 	return isa;
 }
-/* The process may use AMX's tiles: 8 KiB of state for each thread, which Linux keeps only for who asked for it.
- * Before any thread; without it there is no AMX. */
+/* The process may use AMX's tiles: 8 KiB of state for each thread, which Linux keeps only for a process that asked
+ * for it. To be called before there is a second thread; otherwise there is no AMX. */
 void isa_permit_tiles(void);
 /* NULL for what is none. */
 const char *isa_name(int isa);

@@ -1,5 +1,5 @@
-/* What all of this folder works on: the one struct rpc, and the other end of each connection. rpc.h is for those
- * who use them. */
+/* What all of this folder works on: the one struct rpc, and the other end of each connection. rpc.h is their
+ * interface. */
 #ifndef RPC_CORE_H
 #define RPC_CORE_H
 
@@ -15,7 +15,7 @@ struct operate;
 struct rpc;
 struct rpc_peer;
 
-/* An answered request, for whoever looks on. */
+/* An answered request, for the access log and the metrics. */
 struct rpc_answer {
 	const struct session *session;
 	const char *call;
@@ -60,7 +60,7 @@ struct rpc {
 	/* rpc's own. */
 	void (*run_call)(struct fair_work *work); /* a call's turn, and a peer's; */
 	void (*run_peer)(struct fair_work *work);
-	void (*settle)(struct rpc *rpc); /* rpc_settle: whoever is called back by a thread ends with it */
+	void (*settle)(struct rpc *rpc); /* rpc_settle: each callback from a thread ends with it */
 	bool keeps_clock;		 /* a reading is good until rpc_clock_passed: within a turn of the loop */
 	uint64_t clock_ns;		 /* the latest reading; 0: there is none */
 	uint64_t alarm_ns;		 /* that was asked for */

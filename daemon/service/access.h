@@ -1,10 +1,10 @@
-/* Who may see and use which tensor, and how others' tensors are spoken of.
+/* Which users may see and use which tensor, and how a tensor of another user is named in messages.
  *
  * A session owns the named tensors of its uid and its own anonymous ones, and may read or write what others
  * granted to its uid; root and the daemon's uid own everybody's named ones, and see all in lists and dumps. A view
- * of another's tensor belongs to who made it, but its bytes are only as open as the base is to him. Whatever else
- * there is, is answered as if there were nothing: by NOT_FOUND with the same words, and in refusals as "a tensor
- * of uid 1001 (4096 bytes per NPU)". */
+ * of another user's tensor belongs to the user that made it, but gives that user no more rights than the base
+ * does. All other tensors are answered as if they did not exist: by NOT_FOUND with the same words, and in refusals
+ * as "a tensor of uid 1001 (4096 bytes per NPU)". */
 #ifndef SERVICE_ACCESS_H
 #define SERVICE_ACCESS_H
 

@@ -44,7 +44,7 @@ struct record {
 	uint64_t request;		      /* that made it, of a session with a token; 0: of another */
 	uint32_t request_index, maker_cell;   /* the tensor's place in the request; of that session (persist.h) */
 	struct record *next_made, *prev_made; /* while is_made: of that session's `made` */
-	struct limits_user *user;	      /* whom it is charged to */
+	struct limits_user *user;	      /* the user that is charged */
 	uint32_t uid;			      /* the owner's */
 	uint32_t host_bytes;		      /* that it is charged, with its meetings and grants */
 	uint32_t n_views;		      /* of a root: views that are not gone */
@@ -58,7 +58,7 @@ struct record {
 	bool is_checked : 1;	   /* of a root: its queue, since an entry began to leave (scheduler.c) */
 	uint16_t era;		   /* recorder.era when it was created */
 	uint32_t n_met_footprints; /* of a root: queue.n_footprints of all roots that it meets (scheduler.c) */
-	struct scheduler_queue queue; /* of a root: who accesses it */
+	struct scheduler_queue queue; /* of a root: the accesses to it */
 	uint64_t claim_stamp;	      /* of a root: the claim that had it last (rpc/order/claim.h), */
 				      /* at claim_at */
 	uint64_t read_by, used_by;    /* of a root: sessions (rpc/resume/repeat.h) */

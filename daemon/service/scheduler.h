@@ -1,13 +1,13 @@
-/* What may start now, and what waits for which before it.
+/* Which entries may start now, and which earlier entries the others wait for.
  *
  * No byte is data of two tensors, so two operations conflict only on one root tensor, or across a meeting: two
  * roots of which one has data in the other's footprint, where a kernel writes that footprint. Each root has a
  * queue of the accesses to it, in order of arrival; an access is ready when no earlier one in its queue, or in
  * that of a root that it meets, conflicts with it. An entry starts when all its accesses are ready. An exclusive
  * entry has the device for itself: it starts when everything that arrived before it is over, and nothing runs.
- * What arrives after it waits for it: what is its own user's from the beginning, what is others' only when nothing
- * is before it and nothing of its user's runs. So what a user lets run long keeps nobody else waiting. One that
- * gives way also lets others start as long as anything long runs, whoever's that is.
+ * Entries that arrive after it wait for it: those of its own user from the beginning, those of other users only
+ * when nothing is before it and nothing of its user runs. So long operations of one user do not make other users
+ * wait. An exclusive entry that gives way also lets others start as long as any long operation runs.
  *
  * An entry arrives with all its accesses at once, behind all others. So everybody waits only for what arrived
  * earlier: nobody waits in a circle. Owns no entry and no thread; all calls come from the thread that owns the

@@ -1,6 +1,6 @@
-/* The service's tables and the two places where a tensor enters and leaves them.
- * Invariant: each live tensor of the device has a record; each record is either named or its session's.
- * Decides nothing: who may ask for what is in access.c. */
+/* The service's tables and the two places where a tensor enters and leaves them. Invariant: each live tensor of
+ * the device has a record; each record is either named or its session's. Decides no rights: they are in access.c.
+ */
 #include "daemon/service/service.h"
 
 #include <assert.h>

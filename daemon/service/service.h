@@ -1,5 +1,5 @@
-/* The service over one device: who may do what with its tensors. Knows sessions and uids, no sockets or messages.
- */
+/* The service over one device: names, owners, rights and limits of its tensors. Knows sessions and uids, no
+ * sockets or messages. */
 #ifndef SERVICE_SERVICE_H
 #define SERVICE_SERVICE_H
 
@@ -26,8 +26,8 @@ bool service_leaves_session(struct tensor *tensor);
 void service_hide(struct service *service, struct tensor *tensor);
 /* A tensor begins (by: 1) or ends (by: -1) to lie at this offset of each NPU. Views count nothing. */
 void service_count_place(struct service *service, struct tensor *tensor, int64_t offset, int by);
-/* Frees a tensor and its views, whoever owns them; returns how many went. Nothing is under way with them. What is
- * kept of them goes with the next persist_commit. Takes as long as there are views. */
+/* Frees a tensor and its views, also those of other owners; returns their number. No operation uses them. Their
+ * cells go with the next persist_commit. The time is linear in the views. */
 unsigned service_release(struct service *service, struct tensor *tensor);
 /* Ends what this process knows of a tensor: its bytes, and what is kept of it, are for the next one. */
 void service_leave(struct service *service, struct tensor *tensor);

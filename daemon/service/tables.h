@@ -76,7 +76,7 @@ enum { RECORDER_REASON_BYTES = 128, PERSIST_BUCKETS = 4096 };
 /* The line for room. */
 struct waiting {
 	struct limits_table *limits;
-	struct limits_user *first; /* who have somebody in line, whose turn is next first */
+	struct limits_user *first; /* users with a waiting allocation, the one whose turn is next first */
 	unsigned n;		   /* in line */
 	uint64_t deadline_ns;	   /* none is earlier, and waiting_expired looks for the next */
 	uint64_t round;

@@ -1,5 +1,5 @@
-/* Names first, so that what the device did last need not be undone.
- * Does not know where anything lies, nor who may use what. */
+/* Names come first, so that the device's step is the last one and need not be undone. Knows neither places nor
+ * rights. */
 #include "daemon/service/tensors.h"
 
 #include <errno.h>

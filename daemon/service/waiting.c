@@ -126,8 +126,8 @@ static bool holds_others_up(const struct service *service, const struct waiter *
 	       has_place(service, waiter);
 }
 
-/* Adds what the requests of `from` claim from those of `user`. A user's own later requests wait for one in any
- * case: whoever frees what it waits for, small ones do not take it all the time. */
+/* Adds what the requests of `from` claim from those of `user`. A user's own later requests always wait for its
+ * first one: otherwise small ones would take all the room that is freed for it. */
 static void add_claims(const struct service *service, const struct limits_user *from,
 		       const struct limits_user *user, uint64_t most, struct waiting_claims *claims)
 {

@@ -52,10 +52,10 @@ void waiting_remove(struct waiting *waiting, struct waiter *waiter);
 /* The same, and its uid's turn was used: the others of it come after everybody's. */
 void waiting_served(struct waiting *waiting, struct waiter *waiter);
 
-/* Who is to be tried now, once; NULL: nobody before something happens. */
+/* The waiting request to try now, once; NULL: none before something is freed. */
 struct waiter *waiting_next(struct service *service);
 
-/* For whom what is free is kept; NULL: nobody. */
+/* The waiting request that free room is kept for; NULL: none. */
 struct waiting_claims {
 	const struct waiter *extent; /* the largest free extent, */
 	const struct waiter *range;  /* and its range of offsets */

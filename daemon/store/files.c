@@ -1,6 +1,7 @@
-/* Owns the descriptors. Who may write a file can cut it short, which is a fault in memory for whoever has it
- * mapped: in a directory only files that no other user can open for writing are taken. The lock is the journal's,
- * and goes with the process; it has to do with descriptors that were handed on from a process before, too. */
+/* Owns the descriptors. A user that may write a file can cut it short, which is a memory fault for a process that
+ * has it mapped: in a directory only files that no other user can open for writing are taken. The lock is the
+ * journal's, and goes with the process; it has to do with descriptors that were handed on from a process before,
+ * too. */
 #include "daemon/store/files.h"
 
 #include <errno.h>
@@ -121,7 +122,7 @@ int files_check_partial(const struct opening *opening)
 			     "whose journal was removed");
 }
 
-/* Another user who can write to the directory can put files of an older state there, or take the lock away. */
+/* Another user that can write to the directory can put files of an older state there, or take the lock away. */
 static int check_directory(const struct opening *opening, int directory)
 {
 	const char *path = opening->options->directory;

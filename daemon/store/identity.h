@@ -1,4 +1,4 @@
-/* Which state it is, who had it last, and whether its files belong together. */
+/* The identity of a state: its id, the process that had it last, and whether its files belong together. */
 #ifndef STORE_IDENTITY_H
 #define STORE_IDENTITY_H
 

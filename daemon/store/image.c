@@ -81,7 +81,7 @@ int store_image_begin(struct store *store)
 	if (image_is_on(image))
 		return -EBUSY;
 	store_commit(store);
-	/* Who looked while the last one ended may have kept a page after that. */
+	/* A thread that looked while the last image ended may have kept a page after its end. */
 	store_image_give_back(store);
 	int status = make_room(store);
 	if (status) {

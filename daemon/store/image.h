@@ -1,7 +1,6 @@
-/* The state as it was at one moment, told in pieces while it goes on changing. What is about to change is copied
- * first, a page at a time, unless it was told already; what does not change is told from where it is. So nothing
- * waits for the one who asks for the pieces, however slow he is, and what is held for him is at most as much as
- * there was.
+/* The state as it was at one moment, read in pieces while it goes on changing. A page that is about to change is
+ * copied first, unless it was read already; other pages are read in place. So no writer waits for a slow reader,
+ * and the copies are at most as large as the state.
  *
  * The pieces together are the files of a state that was closed, and a manifest with a checksum of every MiB of
  * them, which store_open verifies and removes. The journal comes last: without it the others are no state. */

@@ -1,6 +1,6 @@
-/* A page is in place until somebody is about to change it, who copies it first, or until it is told. Whoever comes
- * to it meanwhile waits for the copy, which is one page long. Invariant: while there is an image nobody changes a
- * page that is in place. */
+/* A page is in place until it was read, or until a thread that is about to change it has copied it. Another thread
+ * that comes to the page meanwhile waits for the copy of that one page. Invariant: while there is an image no
+ * thread changes a page that is in place. */
 #include "daemon/store/image_pages.h"
 
 #include <errno.h>

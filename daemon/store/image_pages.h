@@ -1,4 +1,4 @@
-/* The pages of an image: where each is, and how it is kept from those who change it. */
+/* The pages of an image: where each is, and how it is kept from threads that change it. */
 #ifndef STORE_IMAGE_PAGES_H
 #define STORE_IMAGE_PAGES_H
 

@@ -2,8 +2,8 @@
  * its transaction, so that none of an earlier one is taken for it, and none is applied to a cell that a later one
  * wrote.
  *
- * The word that makes a transaction valid is stored after all of it, and cleared after all its cells are: whoever
- * dies in between leaves something that can be done again. */
+ * The word that makes a transaction valid is stored after all of it, and cleared after all its cells are: a
+ * process that dies in between leaves a transaction that can be applied again. */
 #include "daemon/store/journal.h"
 
 #include <assert.h>

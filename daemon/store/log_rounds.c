@@ -189,7 +189,8 @@ int store_write_out(struct store *store, void (*synced)(void *ctx), void *ctx)
 	pthread_mutex_unlock(&log->lock);
 	if (!buffer)
 		return store->failed;
-	/* Those who wait for a share find an empty buffer now, and may find a full one when the round is over. */
+	/* Threads that wait for a share find an empty buffer now, and may find a full one when the round is over.
+	 */
 	if (was_short && synced)
 		synced(ctx);
 	uint64_t began_ns = now_ns();

@@ -1,5 +1,5 @@
 /* A file of which every byte from `off` on has its room on the disk and is mapped; and how bytes get there, so
- * that whoever dies at any moment leaves a beginning of the stores that it made, in their order. */
+ * that a process that dies at any moment leaves a beginning of its stores, in their order. */
 #ifndef STORE_MAPPING_H
 #define STORE_MAPPING_H
 
@@ -32,8 +32,8 @@ int mapping_grow(struct mapping *mapping, uint64_t bytes);
 int mapping_own(struct mapping *mapping, const struct store_hooks *hooks, uint64_t bytes);
 void mapping_close(struct mapping *mapping);
 
-/* Keeps the compiler from moving stores across. The processor makes them in the order of the program as far as
- * anybody can see who looks after the process has ended. */
+/* Keeps the compiler from moving stores across. After the end of the process, its stores appear in the order of
+ * the program. */
 static inline void mapping_fence(void)
 {
 	atomic_signal_fence(memory_order_seq_cst);

@@ -9,7 +9,7 @@
  * All functions are for one thread unless they say otherwise. A pointer to a cell is good until the next
  * store_prepare or store_commit; store_memory() and struct store_write never move.
  *
- * The files are journal, memory, tensors, sessions and results. Only the same user may write them: who cuts a
+ * The files are journal, memory, tensors, sessions and results. Only the same user may write them: cutting a
  * mapped file short ends the process. On file systems that copy on write (btrfs) room that was allocated may still
  * be denied later, which ends it as well. */
 #ifndef STORE_STORE_H

@@ -1,4 +1,4 @@
-/* Kinds as bytes, for those who draw: a byte for each bit of the kind masks. */
+/* Kinds as bytes, for drawing: a byte for each bit of the kind masks. */
 #include "include/formulas/kind_mask.h"
 
 /* Ors a kind into kinds[i] wherever bit i is set, for i < n; runs of bits at a time. */

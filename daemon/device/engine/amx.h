@@ -20,8 +20,8 @@ struct amx_config {
 
 /* amx_ldtilecfg(config), amx_tilerelease(); AMX_TILEZERO(tile), AMX_TILELOADD(tile, from, stride),
  * AMX_TILESTORED(tile, to, stride), strides in bytes; AMX_TDPBSSD(c, a, b), ..SUD, ..USD, ..UUD, whose two letters
- * say whether bytes of A and of B are signed. Tiles are numbers, literally. Whoever configures releases: a thread
- * with tiles in use costs 8 KiB at each switch. */
+ * say whether bytes of A and of B are signed. Tiles are numbers, literally. A caller that configures the tiles
+ * releases them: a thread with tiles in use costs 8 KiB at each switch. */
 #include "daemon/device/engine/amx_instructions.h"
 
 #endif

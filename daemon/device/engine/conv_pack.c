@@ -110,7 +110,7 @@ static bool spread(struct conv_worker *worker, struct flat_span span, const void
 	return flat_spread(&plan->flat, span, plan->ukernel, bytes(plan), from, to, team_look, worker);
 }
 
-/* Spans of packed lines, one for each thread: who packs one is likely to multiply by it. */
+/* Spans of packed lines, one for each thread: the thread that packs one is likely to multiply by it. */
 static int64_t n_spans(const struct conv_plan *plan)
 {
 	const struct kernel_crew *crew = plan->convolution->call->crew;

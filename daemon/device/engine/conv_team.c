@@ -1,7 +1,7 @@
-/* Each thread of a run has a range of parts, and takes them from its front; who has none left takes the back half
- * of the longest range of another. So threads stay apart in memory: a line that goes back and forth between two
- * processors costs each of them half a microsecond. A part that was begun is finished, but where nobody wants the
- * rest; who helps may leave after any, and the others go on. */
+/* Each thread of a run has a range of parts, and takes them from its front; a thread that has none left takes the
+ * back half of the longest range. So threads stay apart in memory: a line that goes back and forth between two
+ * processors costs each of them half a microsecond. A part that was begun is finished, unless the run is
+ * cancelled. A helper may leave after any part; the others go on. */
 #include "daemon/device/engine/conv_plan.h"
 
 enum {

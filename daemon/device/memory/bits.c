@@ -1,6 +1,6 @@
 /* Operations on disjoint bytes run on several threads, and their bits may share a word: every access is atomic,
- * and changes touch no bit outside their range. No order is needed: who reads bits that another thread wrote has
- * waited for that operation's end. */
+ * and changes touch no bit outside their range. No memory order is needed: a thread that reads bits of another
+ * thread has waited for the end of that operation. */
 #include "daemon/device/memory/bits.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* What of a device outlives the process beside its bytes and their bits: the front of its memory. Zero at first,
- * and all of it may be anything where memory comes from elsewhere: who reads it checks it.
+ * and all of it may be anything where the memory comes from a file: its readers check it.
  *
  * A process that is killed has made all stores up to one and none behind it, so a store that says what was done,
  * or is about to be, comes after it, or before: kept_order(). */

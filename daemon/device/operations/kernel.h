@@ -83,7 +83,7 @@ struct kernel_progress {
 	_Atomic bool cancelled; /* the outputs are no longer wanted */
 	/* The progress of what this is a part of, or NULL: what cancels that cancels this. */
 	const struct kernel_progress *whole;
-	/* At each look: whoever waits for this thread's place may go on first. NULL: nobody does. */
+	/* Called at each look at the clock: another task may have the processor first. NULL: nothing is called. */
 	void (*give_way)(void *ctx);
 	void *give_way_ctx;
 

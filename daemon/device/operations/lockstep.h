@@ -1,9 +1,9 @@
 /* The hazard of empty blocks: a kernel's output takes its whole footprint, and with it what others keep there.
  * This is the safety rule's second check, made when a kernel starts; nothing relies on the one at allocation.
  *
- * Who is in the way is found when a kernel is checked, on the thread that owns the tensors; the damage is done
- * where the kernel runs. Until it has run none of them can go, and what is placed there meanwhile has no data yet:
- * the order of operations sees to both. */
+ * The tensors that would be destroyed are found when a kernel is checked, on the thread that owns the tensors; the
+ * damage is done where the kernel runs. Until it has run none of them can go, and what is placed there meanwhile
+ * has no data yet: the order of operations sees to both. */
 #ifndef DEVICE_LOCKSTEP_H
 #define DEVICE_LOCKSTEP_H
 

@@ -1,4 +1,4 @@
-/* Who sees how far a move is, and may stop it. */
+/* The observer of a move: it sees how far the move is, and may stop it. */
 #ifndef DEVICE_MOVE_WATCH_H
 #define DEVICE_MOVE_WATCH_H
 

@@ -31,7 +31,7 @@ int op_check(struct device *device, struct op *op, const struct error_context *c
 	return 0;
 }
 
-/* What was packed of a tensor before is not of what it has after. Nobody who would read what this operation writes
+/* A pack of the elements before this operation is not valid after it. No operation that reads what this one writes
  * runs beside it. */
 static void raise_versions(const struct op *op)
 {

@@ -1,6 +1,6 @@
 /* A table of small sets. Its lock is held for as long as it takes to look at a set, or at all accounts where room
- * is made; who finds it taken for long does without. Packs that somebody uses stay until they are done with.
- * Invariant: a pack that is kept is in a set, in its account's list and in that of its tensor. */
+ * is made; a run that cannot get the lock soon goes on without the pack. A pack in use stays until its last run
+ * has ended. Invariant: a pack that is kept is in a set, in its account's list and in that of its tensor. */
 #include "daemon/device/operations/packs.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ static bool try_lock(struct packs *packs)
 	return false;
 }
 
-/* For who cannot do without. */
+/* Waits for the lock: for callers that must have it. */
 static void lock(struct packs *packs)
 {
 	while (atomic_flag_test_and_set_explicit(&packs->lock, memory_order_acquire))

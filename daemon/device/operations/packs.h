@@ -5,7 +5,8 @@
  * and give back packs at once. The table has a bound in bytes and in packs.
  *
  * Accounts share it. Where it is full, the one that has most makes room, unless it has no more than an equal
- * share: then whoever wants to keep one more does. Of an account what was not used for longest goes first. */
+ * share: then the account that keeps one more makes room itself. The least recently used pack of an account goes
+ * first. */
 #ifndef DEVICE_PACKS_H
 #define DEVICE_PACKS_H
 

@@ -1,7 +1,7 @@
 /* From requests to tensors in the table. What follows from a spec is the formulas' business, where there is free
  * room the arena's; a tensor that is to lie over others is put there first and then checked against each one that
- * it meets, so that nobody can come between the answer and its use. Whoever comes while that takes several steps
- * sees it there, and is checked against it.
+ * it meets, so that no other tensor can come between the check and its use. A tensor that is placed while the
+ * check takes several steps finds it there, and is checked against it.
  *
  * Invariant: between two steps each tensor made so far is in the table, hidden (`placing`), and in the totals but
  * for one that is nowhere yet. */
@@ -101,7 +101,8 @@ static int search(struct device_alloc *alloc, int64_t *steps, const struct error
 		reuse_search_end(&over->search);
 	}
 	if (over->wish.reuse == NPUMEM_IF_SAFE && !over->wish.any_writer) {
-		/* Where data would fit and only writers are in the way, the check says who and what would help. */
+		/* Where data would fit and only writers are in the way, the check names them and says what would
+		 * help. */
 		over->wish.any_writer = true;
 		status = begin_search(alloc, context);
 		return status ? status : search(alloc, steps, context);
@@ -136,7 +137,7 @@ static int check_all(struct device_alloc *alloc, int64_t *steps, const struct er
 		meeting->checked = true;
 		meeting->lends = over->check.lends;
 		meetings_twin(meeting)->lends = over->check.borrows;
-		/* Those that came later are checked by whoever came. */
+		/* Tensors that came later have checked themselves against this one. */
 		for (before = meeting->prev; before && (before->end || before->checked);)
 			before = before->prev;
 	}

@@ -1,6 +1,6 @@
-/* Only runs on a refusal, but whoever is refused may ask again at once: so it looks at every tensor only where
- * they are few. Nobody sees what it changes. What it promises is what the same request, changed in that one thing,
- * would get. */
+/* Only runs on a refusal, but the client may ask again at once: so it looks at every tensor only where they are
+ * few. Its changes are taken back before it returns. What it promises is what the same request, changed in that
+ * one thing, would get. */
 #include "daemon/device/placement/explain.h"
 
 #include <errno.h>

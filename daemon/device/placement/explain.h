@@ -9,7 +9,7 @@
 enum { EXPLAIN_TENSORS_MAX = 4096 };
 
 /* RESOURCE_EXHAUSTED: bytes asked, free in all, the largest free extent, the largest N of the shape that would
- * fit, who is in the way of a fixed address, and what else would fit it. Always returns that status. */
+ * fit, which tensors are in the way of a fixed address, and what else would fit it. Always returns that status. */
 int explain_no_room(struct device *device, const struct device_request *request, const struct npumem_place *place,
 		    const struct error_context *context);
 

@@ -179,7 +179,7 @@ struct looking {
 	uint64_t i;
 };
 
-/* Who lies where a move comes from was moved there later. */
+/* A tensor that lies where a move comes from was moved there later. */
 static bool is_moved_later(void *ctx, struct tensor *tensor)
 {
 	const struct looking *looking = ctx;

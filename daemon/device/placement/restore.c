@@ -98,7 +98,7 @@ static int place_root(const struct device *device, const struct device_saved *sa
 	return npumem_place_resolve(&device->options.geometry, &spec, place, context->error);
 }
 
-/* Data over data alone is wrong; who lends to whom is found out on the way. */
+/* Only data over data is wrong; which tensor is the host and which the guest follows from their data. */
 static int check_meetings(struct device *device, struct tensor *guest, const struct error_context *context)
 {
 	const struct reuse_wish wish = {.reuse = NPUMEM_UNCHECKED};

@@ -1,5 +1,5 @@
-/* Whoever keeps a copy of local memory is told of every stretch of it that is about to change, or that has
- * changed. */
+/* Callbacks for every range of local memory that is about to change, or that has changed: for a copy of the
+ * memory. */
 #ifndef DEVICE_CHANGES_H
 #define DEVICE_CHANGES_H
 

@@ -1,5 +1,5 @@
-/* Who asks, as far as the device cares: where a refusal goes, and how to speak of a tensor to this context.
- * What may be named to whom is the service's business; the device only asks. */
+/* The caller, as far as the device needs it: where a refusal is written, and how a tensor is named to this caller.
+ * The service decides which names a caller may see. */
 #ifndef DEVICE_ERROR_CONTEXT_H
 #define DEVICE_ERROR_CONTEXT_H
 

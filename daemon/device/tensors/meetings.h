@@ -26,7 +26,7 @@ struct meeting {
 	struct tensor *other; /* a root */
 	struct meeting *next, *prev;
 	uint8_t end;  /* 0: of the one that came later, whose twin is of the other; else 1 */
-	bool checked; /* of end 0: it is known that the two may share what they share, and who lends */
+	bool checked; /* of end 0: the two were found to share safely, and which one is the host */
 	bool lends;   /* an empty block of this tensor has data of the other */
 };
 

@@ -40,8 +40,8 @@ static void forget(void *arg)
 		device_forget(ending->rpc->service->device, ending->tensors[i]);
 }
 
-/* Views first, as a base takes its own along; else so that what is free then does not depend on who came before
- * whom: a replay frees what its record did. */
+/* Views first, as a base takes its own along; else in an order that does not depend on the order of arrival: a
+ * replay frees what its record did. */
 static int by_place(const void *a, const void *b)
 {
 	const struct tensor *one = *(struct tensor *const *)a, *other = *(struct tensor *const *)b;

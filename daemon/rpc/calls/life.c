@@ -14,7 +14,7 @@
 enum {
 	SPARE_MAX = 256,	       /* calls that are kept for others */
 	SPARE_REPLY_BYTES = 64 << 10,  /* a larger buffer is not kept with them, */
-	SPARE_BUDGET_BYTES = 16 << 10, /* nor more than that to unpack into: whoever has the call is charged */
+	SPARE_BUDGET_BYTES = 16 << 10, /* nor more than that to unpack into: the peer of the call is charged */
 };
 
 _Static_assert((int)METHODS_N <= (int)METRICS_CALLS_MAX, "a row of metrics for each call");
@@ -110,7 +110,7 @@ void life_pool_deinit(struct rpc *rpc)
 
 /* ---- the beginning ---- */
 
-/* Field by field, as most of it is only used by those who set it. */
+/* Field by field, as most fields are only used by the requests that set them. */
 static void init(struct call *call)
 {
 	call->state = CALL_HELD;

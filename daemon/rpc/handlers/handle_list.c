@@ -1,7 +1,6 @@
-/* A page of the tensors that a session may know of.
- * Invariant: the work of a page has a bound, whatever the device holds and whoever owns it, and where it is to
- * count the bytes of large tensors it does so on another thread: one client that lists must not keep the others
- * waiting. */
+/* A page of the tensors that a session may know of. Invariant: the work of a page has a bound that depends neither
+ * on the device's tensors nor on their owners. The bytes of large tensors are counted on another thread, so that a
+ * client that lists does not keep the others waiting. */
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"

@@ -390,8 +390,8 @@ static int watch(struct call *call)
 
 static const struct handler_record watching = {.answer = watch};
 
-/* What looks at all that is there, or begins between requests, has the device for itself; who will be refused
- * holds nobody up. */
+/* A record that begins with all tensors, or between requests, has the device for itself; one that will be refused
+ * does not wait for it. */
 int resolve_record(struct call *call, const Npumem__V1__RecordRequest *request)
 {
 	call->entry.is_exclusive =
@@ -413,7 +413,7 @@ int handle_record(struct call *call, const Npumem__V1__RecordRequest *request)
 		status = recorder_check(recorder, call->session, call->error);
 		return status ? status : handle_record_tensors(call, &watching);
 	case NPUMEM__V1__RECORD_ACTION__RECORD_TAKE:
-		/* After its end, too, whoever is admin takes what is left. */
+		/* After the record's end, too, an administrator takes what is left. */
 		if (!session_is_admin(call->session) || (recorder->owner && recorder->owner != call->session))
 			return refuse(call);
 		return take(call, &message);

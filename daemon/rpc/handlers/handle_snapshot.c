@@ -19,7 +19,7 @@ static int check(const struct call *call, const Npumem__V1__SnapshotRequest *req
 	return status;
 }
 
-/* Who will be refused holds nobody up. */
+/* A request that will be refused does not wait for the device. */
 int resolve_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *request)
 {
 	int status;

@@ -127,8 +127,8 @@ static int end_allocation(struct call *call, struct call_allocating *allocating,
 
 	if (!status)
 		append_allocated(call, alloc->tensors, alloc->n);
-	/* What it had taken meanwhile is free again for those in line; of whom none was tried while one of them
-	 * had. */
+	/* The room that it had taken is free again for the waiting allocations, none of which was tried meanwhile.
+	 */
 	service->waiting.room |= status && allocating->was_paused && call->rpc->searching != call;
 	if (call->turn == TENSORS_LAST && tensors_lacked_room(call->error))
 		call->fits_empty = waiting_measure(service->device, alloc->requests, alloc->n, &call->waiter);
@@ -225,7 +225,7 @@ static int check_view(struct call *call, const Npumem__V1__ViewRequest *request)
 				"a view is a slice with `to`, and maybe `from`, or has a `shape`, or `frac_bits`");
 }
 
-/* It waits for nobody who uses the bytes. */
+/* It does not wait for the operations on the tensor's bytes. */
 int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request)
 {
 	struct tensor *base;
@@ -287,7 +287,7 @@ int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *reques
 	return answer_bound(call);
 }
 
-/* A write, so that who looked before it does not see it. */
+/* A write, so that requests that arrived before it do not see it. */
 int resolve_grant(struct call *call, const Npumem__V1__GrantRequest *request)
 {
 	int status = wire_check_enum(&npumem__v1__access__descriptor, "access", (int)request->access, call->error);

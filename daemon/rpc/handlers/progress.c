@@ -48,7 +48,7 @@ static size_t add_word(char *what, size_t used, const char *before, const char *
 	return used + (size_t)n < WHAT_BYTES ? used + (size_t)n : WHAT_BYTES - 1;
 }
 
-/* Labels are for those who see all tensors of their sender. */
+/* A label is sent only to subscribers that see all tensors of its sender. */
 static size_t add_labels(const struct session *asking, const struct call *call, const char *label,
 			 char what[WHAT_BYTES])
 {
@@ -176,8 +176,8 @@ static int append_event(struct buffer *out, const struct event *event)
 	return status;
 }
 
-/* What is in the ring goes out in one piece. Whoever does not read is served by rpc_peer_ready. Returns what it
- * took. */
+/* The events of the ring go out in one piece. A subscriber that does not read gets them by rpc_peer_ready. Returns
+ * the bytes. */
 int progress_send_to(struct rpc *rpc, struct events_subscriber *subscriber)
 {
 	struct rpc_peer *peer = subscriber->owner;
@@ -249,7 +249,7 @@ void progress_subscribed(struct rpc *rpc, unsigned kinds)
 		rpc->look_ns = 0;
 }
 
-/* Puts how far a call is into the rings of all who may see it. Returns how many there are. */
+/* Puts the progress of a call into the rings of all subscribers that may see it. Returns their number. */
 static int publish_progress(const struct call *call)
 {
 	struct event event = {.kind = EVENTS_PROGRESS,

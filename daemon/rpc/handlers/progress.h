@@ -12,7 +12,7 @@ int progress_send_to(struct rpc *rpc, struct events_subscriber *subscriber);
 void progress_follow(struct call *call);
 /* Somebody follows these kinds from now on. */
 void progress_subscribed(struct rpc *rpc, unsigned kinds);
-/* Puts how far each run is into the rings of those who may see it, where that is due. */
+/* Puts the progress of each run that is due into the rings of the subscribers that may see it. */
 void progress_look(struct rpc *rpc);
 /* When it is next due; UINT64_MAX: never. */
 uint64_t progress_due(const struct rpc *rpc);

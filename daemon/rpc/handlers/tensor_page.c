@@ -1,6 +1,6 @@
 #include "daemon/rpc/handlers/tensor_page.h"
 
-/* To whom it is granted is for its owner to know. */
+/* Only its owner learns its grants. */
 static void add_grants(const struct call *call, const struct tensor *tensor, struct tensor_message *to)
 {
 	const struct record_grants *grants = record_grants(record_of(tensor));

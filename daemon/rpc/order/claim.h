@@ -1,6 +1,6 @@
 /* The tensors of a request. Its binding has those that it names: they are looked up once, when it is resolved;
- * whoever reads the request again takes them in the same order. Its claim says for the scheduler what it will
- * access: each root tensor once, with all that the request does to it. */
+ * later readers of the request take them in the same order. Its claim says for the scheduler what it will access:
+ * each root tensor once, with all that the request does to it. */
 #ifndef RPC_CLAIM_H
 #define RPC_CLAIM_H
 

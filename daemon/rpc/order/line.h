@@ -11,7 +11,7 @@ void line_init(struct rpc *rpc);
 bool line_keeps(struct call *call, int status);
 /* The daemon goes down: a call that stands in line, or is tried, is refused. */
 void line_end(struct call *call);
-/* Gives room that was freed to those who wait for it, in turn: a part of them where that takes long. */
+/* Tries the waiting allocations for room that was freed, in turn: only a part of them where that takes long. */
 void line_serve(struct rpc *rpc);
 /* What is due by the clock: turns, and deadlines that are over. */
 void line_tick(struct rpc *rpc);

@@ -1,4 +1,4 @@
-/* The socket that systemd (sd_listen_fds(3)), or whoever started the daemon, has opened for it. */
+/* The socket that systemd (sd_listen_fds(3)), or another parent process, has opened for the daemon. */
 #ifndef SERVER_ACTIVATE_H
 #define SERVER_ACTIVATE_H
 

@@ -1,6 +1,6 @@
 /* A socket file is taken by a lock beside it, since connect() alone cannot tell two daemons apart that start at
- * once. The lock file is removed under its own lock; who opened it just before finds another inode and tries
- * again. Invariant: the socket file exists only while the lock is held, unless it is somebody else's. */
+ * once. The lock file is removed under its own lock; a daemon that opened it just before finds another inode and
+ * tries again. Invariant: the socket file exists only while the lock is held, unless it is somebody else's. */
 #include "daemon/server/connections/address.h"
 
 #include <errno.h>
@@ -79,8 +79,8 @@ static int take_lock(const char *path, int *fd, char *error)
 	}
 }
 
-/* With the lock held, a socket that nobody answers is what a killed daemon left behind. A socket that does answer
- * is somebody's who knows no lock. */
+/* With the lock held, a socket without a listener was left behind by a killed daemon. A socket with a listener is
+ * of a program that does not take the lock. */
 static int remove_stale(const struct sockaddr_un *name, char *error)
 {
 	struct stat status;

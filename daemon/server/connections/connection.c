@@ -11,8 +11,8 @@
 #include "daemon/server/process/log.h"
 
 enum {
-	/* That are not sent, before nothing more is taken from who does not read them, and from one whose uid has
-	 * all that it may hold. */
+	/* Replies that are not sent: with so many bytes nothing more is received from a client that does not read,
+	 * and from one whose user holds all that it may. */
 	UNSENT_BYTES_MAX = 1 << 20,
 	UNSENT_BYTES_LEAST = 64 << 10,
 	/* Requests under way, and bytes of their messages and replies, that a connection may have in any case:
@@ -297,7 +297,7 @@ static void run_last(struct turns_entry *entry)
 
 /* ---- what rpc asks ---- */
 
-/* Events are lost before much is kept for who does not read. */
+/* Events are dropped before much is kept for a client that does not read. */
 static bool is_behind(void *ctx)
 {
 	struct connection *connection = ctx;

@@ -23,9 +23,9 @@ struct connection_host {
 	struct service *service;
 	struct rpc *rpc;
 	struct turns *turns;
-	struct workers *workers;	 /* are to hear of who sends */
+	struct workers *workers;	 /* learn which users send */
 	struct closer *closer;		 /* closes connections, and what clients pass */
-	const struct identity *identity; /* NULL: there is one client, whoever it is */
+	const struct identity *identity; /* NULL: there is one client, and its identity does not matter */
 	uint64_t frame_ms, drain_ms;	 /* what a client may take to send a frame, and to read its replies */
 	struct store *store;	   /* durable: replies wait for it. NULL: they do not */
 	bool has_lost_state;	   /* nothing may be told any more */

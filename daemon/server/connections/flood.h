@@ -21,7 +21,7 @@ struct flood {
 	} uids[FLOOD_UIDS_MAX + 1];
 };
 
-/* What was left out of a second that is over, and about whom most of it was. */
+/* What was left out of a second that is over, and the uid that most of it was about. */
 struct flood_loss {
 	uint64_t n;
 	uint32_t uid;

@@ -13,8 +13,10 @@ enum {
 	/* Requests handled before other work that is queued: a client that floods costs its user's other
 	 * connections no more than this many short requests. */
 	SHARE_FRAMES = 16,
-	SHARE_NS = 25000,	     /* nor more time; and after that the kernel is asked who else waits */
-	BODY_READ_BYTES = 256 << 10, /* who sends as fast as it is read from is read from without end */
+	SHARE_NS = 25000, /* nor more time; after that the kernel is asked for other connections with input */
+	BODY_READ_BYTES =
+		256
+		<< 10, /* at most: a client that sends as fast as it is read from would be read from without end */
 };
 
 /* ---- whole messages ---- */

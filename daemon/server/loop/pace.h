@@ -1,5 +1,5 @@
 /* How long the other side may take: a time that what it moves gives back, at a least rate, up to all of it. So one
- * byte now and then is as good as none, and who moves fast saves nothing up. */
+ * byte now and then is as good as none, and moving fast saves nothing up. */
 #ifndef SERVER_PACE_H
 #define SERVER_PACE_H
 

@@ -1,5 +1,5 @@
-/* One piece of work is shared at a time; who comes meanwhile works alone. Threads are made when they are first of
- * use. */
+/* One piece of work is shared at a time; a second one meanwhile is done by its own thread alone. Threads are made
+ * when they are first of use. */
 #include "daemon/server/loop/share.h"
 
 #include <sched.h>
@@ -24,7 +24,7 @@ enum {
 };
 #define ALONE_MOST_NS (UINT64_C(16000) * NS_PER_MS)
 
-/* Whom this thread helps, and as which of several. */
+/* The work that this thread helps with, and its number among the helpers. */
 static _Thread_local const struct share_work *helped;
 static _Thread_local unsigned helped_number;
 
@@ -127,7 +127,7 @@ static void run_helper(void *arg)
 	uv_mutex_unlock(&share->lock);
 }
 
-/* ---- who is helped ---- */
+/* ---- the thread that is helped ---- */
 
 static void make_thread(struct share *share)
 {
@@ -178,7 +178,7 @@ static void wait_for_helpers(struct share *share, struct share_work *now)
 }
 
 /* Lost is what this thread waited for helpers, and was kept from its processor, as by one of them: what that does
- * meanwhile saves nothing. Late for once is forgiven to those who have saved more before. */
+ * meanwhile saves nothing. Being late once is forgiven if the helpers have saved more before. */
 static void learn(struct share *share, uint64_t saved_ns, uint64_t lost_ns)
 {
 	uv_mutex_lock(&share->lock);

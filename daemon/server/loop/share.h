@@ -17,7 +17,7 @@ struct share_work {
 	const struct limits_user *user;
 	unsigned n_helped;	/* under the lock */
 	atomic_uint n_inside;	/* helpers that call it; rises under the lock only */
-	atomic_ullong saved_ns; /* processor time of those who have left */
+	atomic_ullong saved_ns; /* processor time of helpers that have left */
 };
 
 struct share {
@@ -31,7 +31,7 @@ struct share {
 	unsigned n_threads;
 	bool is_closing;
 	/* What helpers have saved of late, less what they were waited for. Below zero, as beside a busy neighbour
-	 * who keeps them from their processors, nothing is shared for a while, twice as long each time. */
+	 * that keeps them from their processors, nothing is shared for a while, twice as long each time. */
 	int64_t saved_ns;
 	uint64_t alone_until_ns, alone_ns;
 	uv_thread_t threads[SHARE_THREADS_MAX];

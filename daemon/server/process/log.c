@@ -1,7 +1,7 @@
-/* The daemon's only voice. A pipe that nobody empties, a stopped terminal, a busy journal: writing may take
- * forever, and stderr cannot be made non-blocking, as that would be so for all who share it. So a thread of its
- * own writes, and what finds no room meanwhile is counted, and told as soon as there is some. Clients can cause
- * lines as they like, so a uid gets no more than half of the room that the others left: there is some for a
+/* The daemon's only voice. A pipe that is not read, a stopped terminal, a busy journal: writing may take forever,
+ * and stderr cannot be made non-blocking, as that would change it for all processes that share it. So a thread of
+ * its own writes, and what finds no room meanwhile is counted, and told as soon as there is some. Clients can
+ * cause lines as they like, so a uid gets no more than half of the room that the others left: there is some for a
  * newcomer. Invariant: `filling` is the callers', under the mutex, and `writing` the thread's; both hold whole
  * lines. */
 #include "daemon/server/process/log.h"
@@ -58,7 +58,7 @@ static bool write_all(const char *bytes, size_t n)
 		ssize_t written = write(STDERR_FILENO, bytes, n);
 
 		if (written < 0 && errno == EAGAIN) {
-			/* Somebody who shares it has made it non-blocking. */
+			/* Another process that shares it has made it non-blocking. */
 			struct pollfd poll_fd = {.fd = STDERR_FILENO, .events = POLLOUT};
 
 			poll(&poll_fd, 1, -1);
@@ -286,7 +286,7 @@ static void add_line(struct lines *lines, const uint32_t *uid, const char *line,
 	share->used += n;
 }
 
-/* `uid`: whom it is about; NULL: the daemon itself. */
+/* `uid`: the user that the line is about; NULL: the daemon itself. */
 __attribute__((format(printf, 4, 0))) static void say(enum log_level level, const uint32_t *uid, const char *who,
 						      const char *format, va_list arguments)
 {

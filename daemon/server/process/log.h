@@ -1,5 +1,5 @@
-/* One line per event on stderr, with a priority in front where the journal reads it. No call here ever waits for
- * who reads them: see log_close. */
+/* One line per event on stderr, with a priority in front where the journal reads it. No call here waits for the
+ * reader of stderr: see log_close. */
 #ifndef SERVER_LOG_H
 #define SERVER_LOG_H
 

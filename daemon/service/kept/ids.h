@@ -8,7 +8,7 @@
 
 enum { IDS_MAX = 4096 }; /* ranges: as many requests may be under way between those that were answered */
 
-/* Who keeps the ranges somewhere else, too. */
+/* A second store of the ranges. */
 struct ids_keeper {
 	bool (*make)(struct session *session, struct ids_range *range); /* a new one; false: there is no room */
 	void (*change)(struct session *session, const struct ids_range *range);

@@ -250,7 +250,7 @@ static int attach(struct recovery *recovery, struct tensor *tensor, const struct
 	struct record *record = tensor_owner_room(tensor);
 	struct service *service = recovery->service;
 
-	/* Nobody is to be taken for who made it. */
+	/* No session is to be taken for the one that made it. */
 	if (kept->session > service->last_session && kept->session <= INT64_MAX)
 		service->last_session = kept->session;
 	if (copy_grants(service, kept, record))

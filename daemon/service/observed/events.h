@@ -1,5 +1,5 @@
-/* What happened, for those who want to know: one place that each kind goes through, and a bounded ring per
- * subscriber of events that they share.
+/* Events for subscribers: one function that each kind goes through, and a bounded ring per subscriber of events
+ * that they share.
  *
  * A subscriber gets the events of tensors that it may use and of its uid's sessions and refusals. Of an unnamed
  * tensor of another session of its uid it gets kind, uid and bytes, of other tensors and other uids' sessions
@@ -45,7 +45,7 @@ struct event {
 	char name[ERROR_CONTEXT_NAME_BYTES], message[EVENTS_MESSAGE_BYTES];
 };
 
-/* An event as all are told of it who are told the same; owned by the rings that it is in. */
+/* An event in the form that several subscribers get; owned by the rings that it is in. */
 struct events_shared {
 	unsigned n_rings;
 	struct event event;
