@@ -222,8 +222,8 @@ static const struct row rows[] = {
 	{"mode", "OCTAL", "permissions of the socket file (0666, as the daemon distinguishes peers by uid; with --users 0660)", .set = set_number,
 	 AT(mode), .base = 8, .low = 0, .high = 0777, .expected = "a mode is 0 to 0777, in octal"},
 	{"fd", "N",
-	 "serve this socket instead: a connected one until it closes, or a listening one; or until the parent "
-	 "process ends",
+	 "serve this socket instead, a connected or a listening one; end with the parent process, or when the "
+	 "connected one closes",
 	 NUMBER(fd, 0, INT32_MAX, "not a file descriptor")},
 	{"background", NULL,
 	 "return when the socket listens, and continue in the background; npumemctl shutdown ends the daemon",
@@ -261,7 +261,7 @@ static const struct row rows[] = {
 	 "refuse shared memory with holes, also if no cgroup limits the daemon's memory",
 	 FLAG(refuse_holes)},
 	{"allow-any-pins", NULL,
-	 "do not keep a place for each user free of tensors that cannot be moved (npumem(7))",
+	 "tensors that cannot be moved may lie anywhere, also where each user's place would be (npumem(7))",
 	 FLAG(allow_any_pins)},
 	{"compact-percent", "N", "share of the time that compactions of a uid may stop others (5; 100: no bound)",
 	 NUMBER(compact_percent, 1, 100, "1 to 100 percent")},
@@ -277,8 +277,8 @@ static const struct row rows[] = {
 	 "keep tensors and sessions in files of DIR for the next npumemd; systemd: in a store of systemd",
 	 .set = set_text, AT(state_dir), .expected = "a directory has a name"},
 	{"set-aside", "N",
-	 "if the state cannot be used, move it to a folder of its own and begin a new one; with N such folders, "
-	 "or N = 0, refuse to start (0)",
+	 "if the state cannot be used, move it to a folder of its own and begin a new one; keep at most N such "
+	 "folders, then refuse to start (0: always refuse)",
 	 NUMBER(set_aside, 0, 1000, "0 to 1000 states")},
 	{"describe-state", "DIR", "print a description of the state in DIR and end, as npumemctl state DIR", .set = set_text,
 	 AT(describe_state), .expected = "a directory has a name"},
