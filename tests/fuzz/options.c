@@ -23,7 +23,9 @@ static void check(const struct options *options)
 	if ((options->fd < 0) != (options->socket[0] != 0) || !memchr(options->socket, 0, sizeof(options->socket)))
 		fuzz_fail("a daemon of no socket, or of two");
 	if (options->frame_seconds < 1 || options->drain_seconds < 1 || options->stop_seconds < 1 ||
-	    options->spin_us < 0 || options->mode < 0 || options->mode > 07777)
+	    options->resume_seconds < 1 || options->spin_us < 0 || options->mode < 0 || options->mode > 0777 ||
+	    options->compact_percent < 1 || options->compact_percent > 100 || options->set_aside < 0 ||
+	    options->set_aside > 1000)
 		fuzz_fail("a number beyond its bounds is accepted");
 	if (options->n_own_limits > OPTIONS_OWN_LIMITS_MAX)
 		fuzz_fail("more limits than there is room for");

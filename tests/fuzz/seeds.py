@@ -337,7 +337,7 @@ def shared():
 
 
 def told():
-    kinds = ["allocated", "freed", "sealed", "moved", "damaged", "refused", "low-space", "client-gone", "progress"]
+    kinds = ["allocated", "freed", "renamed", "sealed", "moved", "damaged", "refused", "low-space", "client-gone", "progress"]
     return [
         pb.Request(subscribe=pb.SubscribeRequest(kinds=kinds)),
         alloc("e0"),
@@ -490,7 +490,7 @@ LINES = """{"alloc": "m", "layout": "matrix", "rows": 5, "cols": 37, "dtype": "i
 {"write": "x", "file": "a.npy", "quantize": true, "rounding": "up", "perm": [0,3,1,2]}
 {"copy": "v", "from": "v"} {"seal": "x"} {"read": "v", "file": "b.npy"} {"free": "v"}"""
 COMMAND_LINES = [
-    ["--socket", "/x/y.sock", "--chip", "sg2260", "--limit", "tensors=9", "--limit", "1001:device_bytes=99"],
+    ["--socket", "/x/y.sock", "--chip", "sg2260", "--limit", "tensors=9", "--limit-uid", "1001:device_bytes=99"],
     ["--npus", "8", "--npu-bytes", "8192", "--banks", "4", "--rounding", "up", "--uninitialized", "warn"],
     ["--fd", "3", "--log", "debug", "--stop-seconds", "5", "--mode=0600", "--allow-unchecked-reuse", "--background"],
     ["--spin-us", "50", "--pack-bytes", "100000", "--share-device", "--frame-seconds", "9", "--drain-seconds", "9"],
