@@ -180,11 +180,14 @@ static int64_t made_cost(const struct device *device, const struct tensor *tenso
 {
 	enum { STRETCH_STEPS = 400, BYTES_PER_STEP = 2 };
 	const struct npumem_place *place = TENSOR_PLACE(tensor);
-	int64_t n_npus = device->options.geometry.n_npus, bytes = n * place->word_bytes, stretches = n_npus;
+	int64_t n_npus = device->options.geometry.n_npus, stretches = n_npus, bytes;
 	if (n < tensor_elements(tensor) || tensor->base || is_sparse(place)) {
 		int64_t words = rows_are_whole(place) ? place->shape.w : 1;
 		stretches = n / words + n_npus;
 		bytes = (n / words + 1) * stretch_bytes(place);
+	} else {
+		/* As changes_made_place tells of it, with its gaps. */
+		bytes = place->bytes_per_npu * (place->channels_per_npu == 1 ? place->shape.c : n_npus);
 	}
 	return (n < stretches ? n : stretches) * STRETCH_STEPS + bytes / BYTES_PER_STEP;
 }

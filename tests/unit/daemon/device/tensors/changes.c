@@ -90,6 +90,21 @@ START_TEST(gaps_are_not_told)
 }
 END_TEST
 
+/* Where gaps are told with their elements they cost as much. */
+START_TEST(gaps_that_are_told)
+{
+	struct rig rig;
+	struct copy copy;
+	open_copied(&rig, &copy);
+	struct tensor *x = place_apart(&rig, 1, 1000, 63 * 1000, 63);
+	ck_assert_int_eq(rig_fill(&rig, x, 5), 0);
+	ck_assert_uint_ge(copy.told, 2 * 999 * 63);
+	ck_assert_int_ge(2 * changes_cost(rig.device, x, 2 * 1000), 2 * 999 * 63);
+	ck_assert_int_ge(2 * device_forget_cost(rig.device, x), 2 * 999 * 63);
+	close_copied(&rig, &copy);
+}
+END_TEST
+
 /* The log has the data of others that a kernel destroys, and its output, and nothing else. */
 START_TEST(what_a_kernel_destroys)
 {
@@ -137,6 +152,7 @@ Suite *suite_changes(void)
 	Suite *suite = suite_create("device/tensors/changes");
 	TCase *tcase = tcase_create("changes");
 	tcase_add_loop_test(tcase, gaps_are_not_told, 0, sizeof(apart) / sizeof(apart[0]));
+	tcase_add_test(tcase, gaps_that_are_told);
 	tcase_add_test(tcase, what_a_kernel_destroys);
 	tcase_add_test(tcase, others_come_between_pieces);
 	suite_add_tcase(suite, tcase);
