@@ -115,6 +115,31 @@ class Bricks(Many):
         self.assert_short(lambda: self.longest_ms(free_some))
 
 
+class Groups(Many):
+    """The two queues of a group use views of one tensor that never share a byte, and whose offsets repeat together
+    only after all of it. So few operations would be short."""
+
+    COLUMNS, N = (3998, 4000), 15
+    options = ("--npus", "2", "--npu-bytes", str(16 << 20))
+
+    def view(self, name, base, **members):
+        self.mallory.call(view=pb.ViewRequest(name=name, tensor=ref(base), **members))
+
+    def test_combs_of_two_periods(self):
+        elements = self.COLUMNS[0] * self.COLUMNS[1] // 2
+        self.mallory.alloc("base", (1, 1, 1, elements), pb.FX8, 0, layout=pb.COMPACT)
+        self.mallory.call(**fill("base", 1))
+        for at, columns in enumerate(self.COLUMNS):
+            rows = elements // columns
+            self.view(f"rows{at}", "base", shape=dims(1, 1, rows, columns))
+            self.view(f"comb{at}", f"rows{at}", **{"from": dims(0, 0, 0, at), "to": dims(1, 1, rows, at + 1)})
+        self.mallory.alloc("out", (1, 1, rows, 1), pb.FX8, 0)
+        calls = [fill("comb0", 2)] * self.N + [run(pb.RELU, in_="comb1", out="out")] * self.N
+        group = submit(*calls, group=1)
+        self.assert_short(lambda: self.longest_ms(lambda: self.mallory.call(**group)))
+        self.assertEqual(self.mallory.call(**read("out", 0, 2)).done.data, b"\1\1")
+
+
 class KeptLists(Many):
     """Long ones, and many changes of one."""
 

@@ -172,9 +172,7 @@ static int64_t stretches(const struct tensor *tensor)
 	return n / (packed->stride.h == w ? h * w : w);
 }
 
-/* Of two tensors of one root it is looked at whether they share bytes. Where the offsets of both begin to meet,
- * that takes up to two steps of a walk for each stretch (geometry/intersect.h), 60 ns as measured. */
-static int64_t alias_cost(const struct tensor *a, const struct tensor *b)
+int64_t op_alias_cost(const struct tensor *a, const struct tensor *b)
 {
 	enum { WALK_STEPS = 120 };
 	if (a == b || tensor_root(a) != tensor_root(b) || tensor_offset(a) >= tensor_end(b) ||
@@ -226,7 +224,7 @@ static int64_t dma_cost(const struct device *device, const struct op *op)
 	int64_t cost = op_reach_cost(op->tensor, n) + changes;
 	if (op->kind == OP_COPY)
 		cost += read_cost(device, op->source, tensor_elements(op->source)) +
-			alias_cost(op->tensor, op->source);
+			op_alias_cost(op->tensor, op->source);
 	return cost;
 }
 
@@ -247,7 +245,7 @@ static int64_t aliases_cost(const struct op *op)
 	int64_t cost = 0;
 	for (unsigned i = 0; i < op->n_operands; i++)
 		for (unsigned j = 0; is_output(&op->operands[i]) && j < op->n_operands; j++)
-			cost += alias_cost(op->operands[i].tensor, op->operands[j].tensor);
+			cost += op_alias_cost(op->operands[i].tensor, op->operands[j].tensor);
 	return cost;
 }
 
