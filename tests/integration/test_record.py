@@ -300,6 +300,38 @@ class Record(RecordCase):
         self.same()
         self.same("--npus", "8", "--npu-bytes", "1048576")
 
+    def test_nobody_else_connects(self):
+        def listening():
+            with open("/proc/net/unix", errors="replace") as file:
+                rows = [line.split() for line in file]
+            return {row[7] for row in rows if len(row) > 7 and row[3] == "00010000"}
+
+        def connect():
+            found = []
+            for name in names:
+                with socket.socket(socket.AF_UNIX) as sock:
+                    try:
+                        sock.connect("\0" + name[1:] if name[0] == "@" else name)
+                        found.append(name)
+                    except OSError:
+                        pass
+            return found
+
+        self.record()
+        stand_in, started = (os.path.join(self.daemon.directory, name) for name in ("npumemd", "started"))
+        with open(stand_in, "w") as file:
+            file.write(f"#!/bin/sh\ntouch {started}\nexec sleep 60\n")
+        os.chmod(stand_in, 0o755)
+        before = listening()
+        process = subprocess.Popen([CTL, "replay", self.file], env={**os.environ, "NPUMEMD": stand_in})
+        self.addCleanup(process.kill)
+        wait_for(lambda: os.path.exists(started))
+        names = listening() - before
+        self.assertTrue(names)
+        self.assertEqual(run_as(ALICE, connect), "[]")
+        process.kill()
+        process.wait()
+
     def test_nothing_stays_behind(self):
         self.record()
         directory = os.path.join(self.daemon.directory, "tmp")  # /tmp is other tests', too

@@ -1,12 +1,11 @@
 /* replay: a record's requests again, on a daemon of its own or a given one, compared with what was answered.
- * That daemon has a socket without a name in the file system and a life that ends with ours, so that nothing stays
- * behind, whatever ends this process. */
-
+ * That daemon has a socket whose name is gone before it starts, and a life that ends with ours, so that nothing
+ * stays behind, whatever ends this process, and no other user's process connects. */
+#define _GNU_SOURCE /* O_PATH */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -38,9 +37,8 @@ static const struct option replay_options[] = {
 
 struct replaying {
 	const char *address; /* NULL: a daemon of our own */
-	struct sockaddr_un name;
-	socklen_t name_bytes;
-	pid_t daemon; /* 0: none of our own */
+	int socket;	     /* of which it listens, by O_PATH; -1: none */
+	pid_t daemon;	     /* 0: none of our own */
 	bool taken;   /* is a uid, where only one can be played */
 	uint32_t uid;
 	struct partial copy; /* of the record's snapshot; without a path: there is none */
@@ -48,8 +46,10 @@ struct replaying {
 
 static int connect_own(const struct replaying *replaying, struct npumem **out, struct npumem_error *error)
 {
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && !connect(fd, (const struct sockaddr *)&replaying->name, replaying->name_bytes))
+	snprintf(name.sun_path, sizeof(name.sun_path), "/proc/self/fd/%d", replaying->socket);
+	if (fd >= 0 && !connect(fd, (const struct sockaddr *)&name, sizeof(name)))
 		return npumem_open_fd(fd, NULL, out, error);
 	int err = errno;
 	if (fd >= 0)
@@ -153,18 +153,33 @@ static void become_daemon(const struct replaying *replaying, int fd, pid_t paren
 	run_daemon(replaying, info, args);
 }
 
-/* A name that the kernel chooses, in no file system. */
+/* Root connects as any uid, so that all of them may write to the socket; but only this process can reach it. */
+static bool listen_at(struct replaying *replaying, int fd, const struct sockaddr_un *name)
+{
+	if (bind(fd, (const struct sockaddr *)name, sizeof(*name)))
+		return false;
+	bool good = !chmod(name->sun_path, 0666) && !listen(fd, SOMAXCONN) &&
+		    (replaying->socket = open(name->sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC)) >= 0;
+	int err = errno;
+	unlink(name->sun_path);
+	errno = err;
+	return good;
+}
+
+/* Nowhere in the file system when this returns. A name of the kernel's own would be for anybody to connect to. */
 static int listen_somewhere(struct replaying *replaying)
 {
+	char directory[] = "/tmp/npumem-socket-XXXXXX";
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	replaying->name = (struct sockaddr_un){.sun_family = AF_UNIX};
-	replaying->name_bytes = sizeof(replaying->name);
-	if (fd >= 0 &&
-	    !bind(fd, (const struct sockaddr *)&replaying->name, offsetof(struct sockaddr_un, sun_path)) &&
-	    !getsockname(fd, (struct sockaddr *)&replaying->name, &replaying->name_bytes) &&
-	    !listen(fd, SOMAXCONN))
-		return fd;
+	bool is_made = fd >= 0 && mkdtemp(directory);
+	snprintf(name.sun_path, sizeof(name.sun_path), "%s/socket", directory);
+	bool listens = is_made && listen_at(replaying, fd, &name);
 	int err = errno;
+	if (is_made)
+		rmdir(directory);
+	if (listens)
+		return fd;
 	if (fd >= 0)
 		close(fd);
 	errno = err;
@@ -310,7 +325,8 @@ static int begin_daemon(const struct records *records, struct replaying *replayi
 static int replay_record(struct records *records, size_t item)
 {
 	struct ctl *ctl = records->ctl;
-	struct replaying replaying = {.address = ctl->address, .copy = {.directory = -1, .file = -1}};
+	struct replaying replaying = {
+		.address = ctl->address, .socket = -1, .copy = {.directory = -1, .file = -1}};
 	const struct npumem_replay_result *result;
 	struct npumem_replay *replay;
 	if (npumem_replay_open(records->args->words[item], &replay, &ctl->error))
@@ -322,6 +338,8 @@ static int replay_record(struct records *records, size_t item)
 		code = note(records, item, result);
 	npumem_replay_close(replay);
 	stop_daemon(&replaying);
+	if (replaying.socket >= 0)
+		close(replaying.socket);
 	return code;
 }
 
