@@ -155,6 +155,15 @@ class Conform(Sweep):
         self.assertEqual(told.count("FAIL"), one["failed"])
         self.assertIn(f"{one['passed']} passed, {one['failed']} failed", told)
 
+    def test_texts_of_a_file_are_no_commands_to_a_terminal(self):
+        name, kernel = "a\x1b]0;b\x07c\x9bd\u202ee\nf", "no\x1b[31m"
+        self.write("one.json", {"family": "no", "format": 1, "cases": [{"name": name, "kernel": kernel, "tensors": {}}]})
+        says = 'FAIL a?]0;b?c?d?e?f: there is no kernel "no?[31m"\n'
+        self.assertIn(says, self.ctl("--spawn", "conform", "one.json", code=1))
+        one = self.report("report.json", "conform", "one.json", code=1)
+        self.assertEqual(one["cases"][0]["case"], name)
+        self.assertIn(says, self.ctl("merge", "report.json", code=1))
+
     def test_without_a_daemon_nothing_is_known(self):
         """Neither that cases passed, nor that they failed: another code than both."""
         words = (("conform", os.path.join(VECTORS, "relu.json")), ("check", NETWORKS[0]))

@@ -8,6 +8,7 @@
 
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/arrays/vectors.h"
+#include "client/ctl/core/terminal.h"
 #include "client/ctl/recorder.h"
 #include "client/ctl/sweeping.h"
 #include "client/ctl/trial.h"
@@ -41,7 +42,11 @@ static int print_outcome(struct conform *conform, const char *outcome, const cha
 			 const char *why)
 {
 	if (!conform->ctl->json) {
-		printf("%s %s%s%s: %s\n", outcome, name, *where ? " " : "", where, why);
+		printf("%s ", outcome);
+		terminal_put(stdout, name);
+		printf("%s%s: ", *where ? " " : "", where);
+		terminal_put(stdout, why);
+		putchar('\n');
 		return CTL_OK;
 	}
 	json_t *one = json_pack("{s:I, s:s, s:s, s:s, s:s}", "item", (json_int_t)conform->item, "outcome", outcome,

@@ -10,6 +10,7 @@
 #include "client/ctl/core/jsons.h"
 #include "client/ctl/core/network/junit_parts.h"
 #include "client/ctl/core/sweep/merge.h"
+#include "client/ctl/core/terminal.h"
 
 enum { MERGE_LIST_BYTES = 160 };
 
@@ -97,10 +98,14 @@ static void tell_failures(const json_t *sum)
 		fputs(outcome && !strcmp(outcome, "SKIP") ? "SKIP" : "FAIL", stdout);
 		for (unsigned k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
 			const char *text = json_string_value(json_object_get(one, names[k]));
-			if (text && *text)
-				printf(" %s", text);
+			if (!text || !*text)
+				continue;
+			putchar(' ');
+			terminal_put(stdout, text);
 		}
-		printf(": %s\n", why ? why : "");
+		fputs(": ", stdout);
+		terminal_put(stdout, why ? why : "");
+		putchar('\n');
 	}
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/terminal.h"
+
 enum { DOCUMENT_START_BYTES = 64 << 10, DOCUMENT_BYTES_MAX = 256 << 20 };
 
 static int no_memory(struct npumem_error *error)
@@ -88,17 +90,12 @@ static int parse(const char *text, size_t bytes, struct document *document, stru
 	return 0;
 }
 
-/* U+0080 to U+009F are controls, too: U+009B begins a terminal's command as ESC [ does. U+2028 to U+202E and
- * U+2066 to U+2069 end a line, or turn its direction. jansson has seen to it that it is UTF-8. */
+/* jansson has seen to it that it is UTF-8. */
 static bool is_plain(const char *text)
 {
-	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-		bool is_wide = c[0] == 0xe2 && ((c[1] == 0x80 && c[2] >= 0xa8 && c[2] <= 0xae) ||
-						(c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
-		if (*c < ' ' || *c == 0x7f || (c[0] == 0xc2 && c[1] < 0xa0) || is_wide)
-			return false;
-	}
-	return true;
+	while (*text && !terminal_control_bytes(text))
+		text++;
+	return !*text;
 }
 
 /* No string has control characters: names and files are told on terminals, a message is one line. As deep as
