@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/ctl/core/terminal.h"
+#include "client/ctl/core/output/terminal.h"
 
 enum { BAR_PAUSE_NS = 100000000 };
 enum { BAR_WIDTH = 40, BAR_BESIDE = 7 /* "[" "] 100%" */, BAR_COLUMNS = 80 };

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/describe.h"
-#include "client/ctl/core/numbers.h"
-#include "client/ctl/core/suggest.h"
-#include "client/ctl/core/terminal.h"
+#include "client/ctl/core/kernels/describe.h"
+#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/suggest.h"
 
 static const struct row {
 	const char *name, *synopsis, *summary;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/ctl/core/suggest.h"
+#include "client/ctl/core/words/suggest.h"
 
 enum { CTL_RETRY_MS = 50 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/words.h"
+#include "client/ctl/core/words/words.h"
 #include "client/ctl/prompt.h"
 
 enum { MAIN_WORDS_MAX = 512 };

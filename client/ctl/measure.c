@@ -10,14 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/ctl/core/jsons.h"
-#include "client/ctl/core/present.h"
 #include "client/ctl/core/arrays/array.h"
-#include "client/ctl/core/describe.h"
-#include "client/ctl/core/numbers.h"
-#include "client/ctl/core/spec.h"
-#include "client/ctl/core/table.h"
-#include "client/ctl/core/terminal.h"
+#include "client/ctl/core/kernels/describe.h"
+#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/table.h"
+#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/spec.h"
 
 enum { MEASURE_BELOW = 2, MEASURE_ABOVE = 4 };
 

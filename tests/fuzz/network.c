@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/ctl/core/network/lives.h"
-#include "client/ctl/core/network/timeline.h"
+#include "client/ctl/core/network/planning/lives.h"
+#include "client/ctl/core/network/planning/timeline.h"
 #include "tests/fuzz/file.h"
 #include "tests/fuzz/fuzz.h"
 

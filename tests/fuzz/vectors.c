@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/arrays/mapping.h"
-#include "client/ctl/core/arrays/variant.h"
+#include "client/ctl/core/vectors/mapping.h"
+#include "client/ctl/core/vectors/variant.h"
 #include "tests/fuzz/file.h"
 #include "tests/fuzz/fuzz.h"
 

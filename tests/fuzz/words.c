@@ -6,11 +6,11 @@
 #include <npumem/numeric.h>
 
 #include "client/ctl/core/arrays/slice.h"
-#include "client/ctl/core/numbers.h"
-#include "client/ctl/core/question.h"
-#include "client/ctl/core/roles.h"
-#include "client/ctl/core/spec.h"
-#include "client/ctl/core/words.h"
+#include "client/ctl/core/kernels/question.h"
+#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/spec.h"
+#include "client/ctl/core/words/words.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { WORDS_MAX = 40 };

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "client/ctl/core/numbers.h"
-#include "client/ctl/core/present.h"
-#include "client/ctl/core/spec.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/spec.h"
 
 enum { ALLOC_WAIT_SECONDS_MAX = 1000000 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/suggest.h"
+#include "client/ctl/core/words/suggest.h"
 
 static const struct option call_options[] = {
 	{"--list", NULL, "prints the methods", false},

@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/ctl/core/jsons.h"
+#include "client/ctl/conform/sweeping.h"
 #include "client/ctl/core/network/files.h"
-#include "client/ctl/core/network/junit.h"
-#include "client/ctl/core/numbers.h"
-#include "client/ctl/core/table.h"
-#include "client/ctl/core/terminal.h"
+#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/table.h"
+#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/sweep/junit.h"
+#include "client/ctl/core/words/numbers.h"
 #include "client/ctl/network/layers.h"
-#include "client/ctl/sweeping.h"
 
 static const struct option check_options[] = {
 	VARIANTS_OPTIONS,

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/present.h"
-#include "client/ctl/core/arrays/vectors.h"
-#include "client/ctl/core/terminal.h"
-#include "client/ctl/recorder.h"
-#include "client/ctl/sweeping.h"
-#include "client/ctl/trial.h"
-#include "client/ctl/vector_files.h"
+#include "client/ctl/conform/golden_run.h"
+#include "client/ctl/conform/sweeping.h"
+#include "client/ctl/conform/trial.h"
+#include "client/ctl/conform/vector_files.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/vectors/vectors.h"
 
 static const struct option conform_options[] = {
 	VARIANTS_OPTIONS,
@@ -201,7 +201,7 @@ static int conform_record(struct ctl *ctl, const struct args *args)
 	for (const struct option *option = conform_options; option->name; option++)
 		if (strcmp(option->name, "--record") && args_has(args, option->name))
 			return ctl_usage(ctl, "%s has no meaning with --record", option->name);
-	return recorder_run(ctl, args_value(args, "--record"), args);
+	return golden_run_record(ctl, args_value(args, "--record"), args);
 }
 
 /* Finds the cases, and whose they are. */

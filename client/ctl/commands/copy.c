@@ -2,7 +2,7 @@
 #include "client/ctl/command.h"
 
 #include "client/ctl/bar.h"
-#include "client/ctl/core/jsons.h"
+#include "client/ctl/core/output/jsons.h"
 
 static int copy_run(struct ctl *ctl, const struct args *args)
 {

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/jsons.h"
-#include "client/ctl/core/present.h"
 #include "client/ctl/core/arrays/array.h"
+#include "client/ctl/core/arrays/compare.h"
 #include "client/ctl/core/arrays/values.h"
-#include "client/ctl/core/network/compare.h"
-#include "client/ctl/core/numbers.h"
+#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/words/numbers.h"
 
 static const struct option diff_options[] = {
 	{"--within", "E", "differences up to E are none", false},

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/numbers.h"
+#include "client/ctl/core/words/numbers.h"
 
 enum { DUMP_LINE = 16, DUMP_CALL_BYTES = 1 << 20 };
 

@@ -3,7 +3,7 @@
 #include <npumem/async.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/present.h"
+#include "client/ctl/core/output/present.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/numbers.h"
+#include "client/ctl/core/words/numbers.h"
 
 static const char *const accesses[] = {
 	[NPUMEM_ACCESS_NONE] = "none", [NPUMEM_ACCESS_READ] = "read", [NPUMEM_ACCESS_WRITE] = "write"};

@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-#include "client/ctl/core/facts.h"
-#include "client/ctl/core/present.h"
+#include "client/ctl/core/output/facts.h"
+#include "client/ctl/core/output/present.h"
 
 static void print_limits(const struct npumem_info *info)
 {

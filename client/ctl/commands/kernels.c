@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/describe.h"
-#include "client/ctl/core/roles.h"
-#include "client/ctl/core/terminal.h"
+#include "client/ctl/core/kernels/describe.h"
+#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/output/terminal.h"
 
 static const struct option kernels_options[] = {
 	{"--names", NULL, "only the names, one a line", false},

@@ -5,9 +5,9 @@
 
 #include "client/ctl/command.h"
 #include "client/ctl/core/arrays/formats.h"
-#include "client/ctl/core/jsons.h"
-#include "client/ctl/core/present.h"
-#include "client/ctl/core/spec.h"
+#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/words/spec.h"
 
 static const struct option load_options[] = {
 	SPEC_OPTIONS,

@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-#include "client/ctl/core/present.h"
-#include "client/ctl/core/table.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/table.h"
 #include "client/ctl/devices/devices.h"
 #include "client/ctl/selection.h"
 

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/terminal.h"
 #include "client/ctl/core/pictures/picture.h"
-#include "client/ctl/core/jsons.h"
-#include "client/ctl/core/present.h"
 #include "client/ctl/core/pictures/svg_device.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
-#include "client/ctl/core/terminal.h"
 
 static const struct option map_options[] = {
 	{"--svg", "FILE", "writes the picture to FILE as SVG", false},

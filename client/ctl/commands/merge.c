@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/jsons.h"
-#include "client/ctl/core/network/junit_parts.h"
+#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/sweep/junit.h"
 #include "client/ctl/core/sweep/merge.h"
-#include "client/ctl/core/terminal.h"
+#include "client/ctl/core/output/terminal.h"
 
 enum { MERGE_LIST_BYTES = 160 };
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/jsons.h"
-#include "client/ctl/core/present.h"
-#include "client/ctl/core/question.h"
+#include "client/ctl/core/kernels/question.h"
+#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/present.h"
 #include "client/ctl/measure.h"
 
 static const struct option numeric_options[] = {

@@ -7,17 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/ctl/core/jsons.h"
-#include "client/ctl/core/numbers.h"
+#include "client/ctl/core/network/planning/batches.h"
+#include "client/ctl/core/network/planning/optimize.h"
+#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/table.h"
+#include "client/ctl/core/output/terminal.h"
 #include "client/ctl/core/pictures/svg_address.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
-#include "client/ctl/core/present.h"
-#include "client/ctl/core/spec.h"
-#include "client/ctl/core/table.h"
+#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/spec.h"
 #include "client/ctl/network/lifetimes.h"
-#include "client/ctl/core/terminal.h"
-#include "client/ctl/core/network/batches.h"
-#include "client/ctl/core/network/optimize.h"
 
 static const struct option plan_options[] = {
 	SPEC_OPTIONS,

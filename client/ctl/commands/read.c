@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/jsons.h"
-#include "client/ctl/core/present.h"
 #include "client/ctl/core/arrays/array.h"
 #include "client/ctl/core/arrays/values.h"
+#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/present.h"
 
 static const struct option read_options[] = {
 	{"--dequantize", NULL, "as float32: real = fx / 2^frac_bits", false},

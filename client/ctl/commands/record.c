@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/recording.h"
+#include "client/ctl/records/recording.h"
 
 static const struct option record_options[] = {
 	{"--snapshot", "DIR", "begins with a snapshot, into DIR, which replay takes", false},

@@ -18,11 +18,11 @@
 #include <npumem/record.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/present.h"
+#include "client/ctl/conform/sweeping.h"
+#include "client/ctl/core/output/present.h"
 #include "client/ctl/core/sweep/merge.h"
-#include "client/ctl/partial.h"
-#include "client/ctl/snapshotting.h"
-#include "client/ctl/sweeping.h"
+#include "client/ctl/records/partial.h"
+#include "client/ctl/records/snapshotting.h"
 
 enum { LISTEN_FD = 3 }; /* where a daemon looks for the socket that it is handed */
 

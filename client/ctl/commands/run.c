@@ -6,10 +6,10 @@
 
 #include "client/ctl/bar.h"
 #include "client/ctl/call.h"
-#include "client/ctl/core/describe.h"
-#include "client/ctl/core/present.h"
-#include "client/ctl/core/roles.h"
-#include "client/ctl/core/terminal.h"
+#include "client/ctl/core/kernels/describe.h"
+#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/terminal.h"
 
 static const struct option run_options[] = {
 	{"--time", NULL, "prints the time that the daemon's host took", false},

@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-#include "client/ctl/core/jsons.h"
-#include "client/ctl/core/present.h"
+#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/present.h"
 
 static json_t *show_object(const struct npumem_tensor *tensor)
 {

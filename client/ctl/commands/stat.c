@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "client/ctl/core/metrics.h"
-#include "client/ctl/core/present.h"
-#include "client/ctl/core/table.h"
+#include "client/ctl/core/output/metrics.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/table.h"
 #include "client/ctl/devices/devices.h"
 
 static const struct option stat_options[] = {

@@ -9,10 +9,10 @@
 
 #include "client/ctl/command.h"
 
-#include "client/ctl/core/facts.h"
-#include "client/ctl/core/jsons.h"
-#include "client/ctl/core/metrics.h"
-#include "client/ctl/core/present.h"
+#include "client/ctl/core/output/facts.h"
+#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/metrics.h"
+#include "client/ctl/core/output/present.h"
 
 static int print_running(struct ctl *ctl)
 {

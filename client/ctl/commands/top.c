@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/present.h"
-#include "client/ctl/core/metrics.h"
-#include "client/ctl/core/numbers.h"
+#include "client/ctl/core/output/metrics.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/words/numbers.h"
 #include "client/ctl/devices/devices.h"
 
 static const struct option top_options[] = {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/numbers.h"
-#include "client/ctl/core/present.h"
 #include "client/ctl/core/arrays/slice.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/words/numbers.h"
 
 static const struct option view_options[] = {
 	{"--shape", "N,C,H,W", "the same elements in another shape, instead of ranges", false},

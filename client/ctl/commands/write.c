@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "client/ctl/core/present.h"
 #include "client/ctl/core/arrays/array.h"
-#include "client/ctl/core/spec.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/words/spec.h"
 
 static const struct option write_options[] = {
 	{"--quantize", NULL, "takes float32 or float64: fx = Round(real * 2^frac_bits), saturated", false},

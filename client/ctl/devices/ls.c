@@ -1,7 +1,7 @@
 /* The tensors of all devices in one table. */
 #include <inttypes.h>
 
-#include "client/ctl/core/table.h"
+#include "client/ctl/core/output/table.h"
 #include "client/ctl/devices/devices.h"
 
 static const char *text_of(const json_t *tensor, const char *key)

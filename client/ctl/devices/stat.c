@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/ctl/core/devices/labels.h"
-#include "client/ctl/core/table.h"
+#include "client/ctl/core/output/table.h"
 #include "client/ctl/devices/devices.h"
 
 static double number(const json_t *stat, const char *part, const char *key)

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "client/ctl/core/jsons.h"
-#include "client/ctl/core/table.h"
-#include "client/ctl/core/terminal.h"
+#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/table.h"
+#include "client/ctl/core/output/terminal.h"
 
 struct costs_operation *costing_compute(struct ctl *ctl, const struct network *network,
 					const struct npumem_geometry *geometry, const struct rates *rates,

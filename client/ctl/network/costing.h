@@ -2,7 +2,7 @@
 #ifndef CTL_NETWORK_COSTING_H
 #define CTL_NETWORK_COSTING_H
 
-#include "client/ctl/core/network/costs.h"
+#include "client/ctl/core/network/planning/costs.h"
 #include "client/ctl/ctl.h"
 #include "client/ctl/network/dry.h"
 

@@ -3,8 +3,8 @@
 #define CTL_NETWORK_EXECUTE_H
 
 #include "client/ctl/bar.h"
-#include "client/ctl/core/arrays/variant.h"
 #include "client/ctl/core/network/outputs.h"
+#include "client/ctl/core/vectors/variant.h"
 #include "client/ctl/network/batch.h"
 
 #define EXECUTE_NONE SIZE_MAX /* no operation */

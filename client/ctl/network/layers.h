@@ -2,7 +2,7 @@
 #ifndef CTL_NETWORK_LAYERS_H
 #define CTL_NETWORK_LAYERS_H
 
-#include "client/ctl/core/network/compare.h"
+#include "client/ctl/core/arrays/compare.h"
 #include "client/ctl/network/execute.h"
 
 enum { LAYERS_REASON_BYTES = 640, LAYERS_PLACED_BYTES = 96 };

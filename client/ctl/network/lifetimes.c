@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/ctl/core/jsons.h"
-#include "client/ctl/core/network/timeline.h"
-#include "client/ctl/core/present.h"
-#include "client/ctl/core/table.h"
-#include "client/ctl/core/terminal.h"
+#include "client/ctl/core/network/planning/timeline.h"
+#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/table.h"
+#include "client/ctl/core/output/terminal.h"
 #include "client/ctl/network/costing.h"
 
 /* The operation of the file that i is, or was made for. */

@@ -2,8 +2,8 @@
 #ifndef CTL_NETWORK_LIFETIMES_H
 #define CTL_NETWORK_LIFETIMES_H
 
-#include "client/ctl/core/network/lives.h"
-#include "client/ctl/core/network/rates.h"
+#include "client/ctl/core/network/planning/lives.h"
+#include "client/ctl/core/network/planning/rates.h"
 #include "client/ctl/ctl.h"
 #include "client/ctl/network/dry.h"
 

@@ -1,6 +1,6 @@
 /* The one large field of a message, kept out of it: a write's data, which is the end of its frame, and a read's,
  * which is found in the beginning of its answer. So they are copied by the kernel only. Pure; the field numbers of
- * npumem.proto are written here a second time, and tests/unit/client/lib/payload.c compares. */
+ * npumem.proto are written here a second time, and tests/unit/client/lib/messages/payload.c compares. */
 #ifndef CLIENT_LIB_PAYLOAD_H
 #define CLIENT_LIB_PAYLOAD_H
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/roles.h"
+#include "client/ctl/core/kernels/roles.h"
 
 void network_deinit(struct network *network)
 {

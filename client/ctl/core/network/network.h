@@ -6,7 +6,7 @@
 #include <npumem/layout.h>
 
 #include "client/ctl/core/arrays/stream.h"
-#include "client/ctl/core/network/document.h"
+#include "client/ctl/core/network/reading/document.h"
 
 enum network_kind {
 	NETWORK_ALLOC = 1,

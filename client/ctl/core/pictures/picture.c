@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/output/present.h"
 #include "client/ctl/core/pictures/svg.h"
-#include "client/ctl/core/present.h"
 
 enum {
 	PICTURE_CELLS = 64, /* in 80 columns */

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/output/present.h"
 #include "client/ctl/core/pictures/picture.h"
 #include "client/ctl/core/pictures/svg_columns.h"
-#include "client/ctl/core/present.h"
 
 enum { DEVICE_SCALE_HEIGHT = 960, DEVICE_GAP = 6 };
 

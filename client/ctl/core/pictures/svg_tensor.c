@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/output/present.h"
 #include "client/ctl/core/pictures/picture.h"
 #include "client/ctl/core/pictures/svg_columns.h"
-#include "client/ctl/core/present.h"
 
 static void subtitle_place(struct svg *svg, const struct npumem_geometry *geometry,
 			   const struct npumem_tensor *tensor)

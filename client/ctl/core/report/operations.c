@@ -9,8 +9,8 @@
 
 #include <npumem/kernels.h>
 
-#include "client/ctl/core/jsons.h"
-#include "client/ctl/core/roles.h"
+#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/output/jsons.h"
 
 enum { LOOK_BACK = 512 /* rows, for what was waited for */ };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/jsons.h"
+#include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/report/memory.h"
 
 enum { LANES = 32, LANE_NAME_BYTES = 24 };

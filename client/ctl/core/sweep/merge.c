@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/jsons.h"
+#include "client/ctl/core/output/jsons.h"
 
 enum { SUMS_MAX = 4, SUM_MAX = 1 << 30 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/jsons.h"
+#include "client/ctl/core/output/jsons.h"
 
 static void part_deinit(const struct part *part)
 {

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/ctl/core/numbers.h"
+#include "client/ctl/core/words/numbers.h"
 
 #define SWEEP_COST_MAX 1e9 /* seconds; so that sums of them stay finite */
 

@@ -1,0 +1,122 @@
+/* Recording: what can be refused (the tensors' types, the file) is refused before the kernel runs; then the inputs
+ * are read, since an output may lie on one of them, then the outputs. Does not keep others from writing between.
+ */
+#include "client/ctl/conform/golden_run.h"
+
+#include <stdlib.h>
+
+#include "client/ctl/call.h"
+#include "client/ctl/core/arrays/array.h"
+#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/vectors/golden.h"
+#include "client/ctl/core/vectors/recorded_file.h"
+
+struct run {
+	struct ctl *ctl;
+	struct call call;
+	struct golden golden;
+	size_t bytes[NPUMEM_OPERANDS_MAX];
+	void *data[NPUMEM_OPERANDS_MAX];
+};
+
+static int prepare(struct run *run)
+{
+	struct ctl *ctl = run->ctl;
+	const struct call *call = &run->call;
+	const struct npumem_info *info;
+	if (npumem_info(ctl->npumem, &info, &ctl->error))
+		return CTL_FAILED;
+	run->golden = (struct golden){.row = call->row,
+				      .params = call->params,
+				      .n_params = call->n_params,
+				      .rounding = info->rounding,
+				      .n_tensors = call->n_tensors};
+	for (unsigned i = 0; i < call->n_tensors; i++) {
+		const struct npumem_place *place = &call->tensors[i]->place;
+		struct array array;
+		if (array_of(call->tensors[i], &array, &ctl->error))
+			return CTL_FAILED;
+		struct golden_tensor *tensor = &run->golden.tensors[i];
+		*tensor = (struct golden_tensor){.role = call->roles[i],
+						 .dtype = place->dtype,
+						 .mode = place->mode,
+						 .frac_bits = place->frac_bits,
+						 .shape = place->shape};
+		if (place->layout == NPUMEM_MATRIX)
+			tensor->shape = (struct npumem_dims){place->rows, place->cols, 1, 1};
+		if (golden_check(tensor, &ctl->error))
+			return CTL_FAILED;
+		run->bytes[i] = array.bytes;
+		tensor->data = run->data[i] = malloc(array.bytes);
+		if (!tensor->data)
+			return ctl_fail(ctl, "no memory for an array of %zu bytes", array.bytes);
+	}
+	return CTL_OK;
+}
+
+static int read_all(struct run *run, bool outputs)
+{
+	struct ctl *ctl = run->ctl;
+	const struct call *call = &run->call;
+	for (unsigned i = 0; i < call->n_tensors; i++) {
+		const struct npumem_done *done;
+		if (roles_is_output(call->row, call->roles[i]) != outputs)
+			continue;
+		if (npumem_read(ctl->npumem, call->tensors[i], run->data[i], run->bytes[i], &done, &ctl->error))
+			return CTL_FAILED;
+		ctl_warn(ctl, done->warning);
+	}
+	return CTL_OK;
+}
+
+static int print_case(struct ctl *ctl, const struct recorded_file *recorded, const char *name)
+{
+	if (ctl->json)
+		return ctl_print(ctl, json_pack("{s:s, s:s}", "file", recorded->path, "case", name));
+	printf("%s in %s\n", name, recorded->path);
+	return CTL_OK;
+}
+
+static int run_and_keep(struct run *run, struct recorded_file *recorded)
+{
+	struct ctl *ctl = run->ctl;
+	const struct npumem_done *done;
+	int code = read_all(run, false);
+	if (!code)
+		code = call_run(ctl, &run->call, &done);
+	if (code)
+		return code;
+	ctl_warn(ctl, done->warning);
+	code = read_all(run, true);
+	if (code)
+		return code;
+	json_t *one = json_incref(golden_case(&run->golden, recorded_file_next(recorded)));
+	code = recorded_file_append(recorded, one, &ctl->error) ? CTL_FAILED : CTL_OK;
+	if (!code)
+		code = print_case(ctl, recorded, json_string_value(json_object_get(one, "name")));
+	json_decref(one);
+	return code;
+}
+
+int golden_run_record(struct ctl *ctl, const char *directory, const struct args *args)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	struct recorded_file recorded;
+	if (!run)
+		return ctl_fail(ctl, "no memory");
+	run->ctl = ctl;
+	int code = call_open(ctl, args, &run->call);
+	if (!code)
+		code = prepare(run);
+	if (!code)
+		code = recorded_file_open(&recorded, directory, run->call.row->name, &ctl->error) ? CTL_FAILED
+												  : CTL_OK;
+	if (!code) {
+		code = run_and_keep(run, &recorded);
+		recorded_file_close(&recorded);
+	}
+	for (unsigned i = 0; i < run->call.n_tensors; i++)
+		free(run->data[i]);
+	free(run);
+	return code;
+}

@@ -1,0 +1,158 @@
+/* A walk over files and folders. */
+#include "client/ctl/conform/vector_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/ctl/core/vectors/vectors.h"
+
+enum { FILES_DEPTH_MAX = 16, FILES_PATH_BYTES = 4096 };
+
+struct walk {
+	struct ctl *ctl;
+	struct sweep *sweep;
+	struct vector_files *files;
+	size_t prefix; /* of the paths: what is not the same on every host */
+};
+
+/* ---- one file ---- */
+
+static int add_cases(const struct walk *walk, const char *path, const json_t *cases)
+{
+	char name[FILES_PATH_BYTES + 256];
+	const json_t *one;
+	size_t i;
+	json_array_foreach(cases, i, one)
+	{
+		const char *own = json_string_value(json_object_get(one, "name"));
+		snprintf(name, sizeof(name), "%s:%.200s", path + walk->prefix, own ? own : "");
+		if (sweep_add(walk->sweep, name, &walk->ctl->error))
+			return CTL_FAILED;
+	}
+	if (!cases && !walk->ctl->json)
+		printf("no cases in %s\n", path);
+	return CTL_OK;
+}
+
+static bool is_regular(const char *path)
+{
+	struct stat status;
+	return !stat(path, &status) && S_ISREG(status.st_mode);
+}
+
+static int add_file(const struct walk *walk, const char *path)
+{
+	struct vector_files *files = walk->files;
+	const json_t *cases;
+	json_t *root;
+	int code;
+	if (files->n == files->room) {
+		size_t room = files->room ? 2 * files->room : 64;
+		struct vector_file *more = realloc(files->list, room * sizeof(*more));
+		if (!more)
+			return ctl_fail(walk->ctl, "no memory for the files");
+		files->list = more;
+		files->room = room;
+	}
+	struct vector_file *file = &files->list[files->n];
+	*file = (struct vector_file){.path = strdup(path), .first = walk->sweep->n};
+	if (!file->path)
+		return ctl_fail(walk->ctl, "no memory for a file");
+	files->n++;
+	/* One that cannot be read is a case that fails, which whoever runs it says. */
+	if (vectors_load(path, &root, &cases, NULL)) {
+		code = sweep_add(walk->sweep, path + walk->prefix, &walk->ctl->error) ? CTL_FAILED : CTL_OK;
+	} else {
+		code = add_cases(walk, path, cases);
+		if (is_regular(path))
+			json_decref(root);
+		else
+			file->root = root;
+		if (!code && cases && sweep_mix_file(walk->sweep, path, &walk->ctl->error))
+			code = CTL_FAILED;
+	}
+	file->n = walk->sweep->n - file->first;
+	return code;
+}
+
+/* ---- folders ---- */
+
+static int is_vectors(const struct dirent *entry)
+{
+	size_t length = strlen(entry->d_name);
+	return entry->d_name[0] != '.' &&
+	       (!strchr(entry->d_name, '.') || (length > 5 && !strcmp(entry->d_name + length - 5, ".json")));
+}
+
+static int add_path(const struct walk *walk, const char *path, unsigned depth);
+
+static int add_directory(const struct walk *walk, const char *path, unsigned depth)
+{
+	struct dirent **entries;
+	int code = CTL_OK, n = scandir(path, &entries, is_vectors, alphasort);
+	if (n < 0)
+		return ctl_fail(walk->ctl, "%.200s: %s", path, strerror(errno));
+	for (int i = 0; i < n; i++) {
+		char inside[FILES_PATH_BYTES];
+		struct stat status;
+		int length = snprintf(inside, sizeof(inside), "%s/%s", path, entries[i]->d_name);
+		bool json = strchr(entries[i]->d_name, '.');
+		if (!code && length > 0 && (size_t)length < sizeof(inside) &&
+		    (json || (!stat(inside, &status) && S_ISDIR(status.st_mode))))
+			code = add_path(walk, inside, depth + 1);
+		free(entries[i]);
+	}
+	free(entries);
+	return code;
+}
+
+static int add_path(const struct walk *walk, const char *path, unsigned depth)
+{
+	struct stat status;
+	if (stat(path, &status))
+		return ctl_fail(walk->ctl, "%.200s: %s", path, strerror(errno));
+	if (!S_ISDIR(status.st_mode))
+		return add_file(walk, path);
+	if (depth > FILES_DEPTH_MAX)
+		return ctl_fail(walk->ctl, "%.200s: more than %d folders deep", path, FILES_DEPTH_MAX);
+	return add_directory(walk, path, depth);
+}
+
+int vector_files_find(struct ctl *ctl, const char *const *words, unsigned n_words, struct sweep *sweep,
+		      struct vector_files *files)
+{
+	struct walk walk = {.ctl = ctl, .sweep = sweep, .files = files};
+	int code = CTL_OK;
+	*files = (struct vector_files){.n = 0};
+	for (unsigned i = 0; i < n_words && !code; i++) {
+		struct stat status;
+		const char *slash = strrchr(words[i], '/');
+		bool is_folder = !stat(words[i], &status) && S_ISDIR(status.st_mode);
+		walk.prefix = is_folder ? strlen(words[i]) + 1 : slash ? (size_t)(slash + 1 - words[i]) : 0;
+		code = add_path(&walk, words[i], 0);
+	}
+	return code;
+}
+
+int vector_files_load(const struct vector_file *file, json_t **root, const json_t **cases,
+		      struct npumem_error *error)
+{
+	if (!file->root)
+		return vectors_load(file->path, root, cases, error);
+	*root = json_incref(file->root);
+	*cases = json_object_get(file->root, "cases");
+	return 0;
+}
+
+void vector_files_deinit(struct vector_files *files)
+{
+	for (size_t i = 0; i < files->n; i++) {
+		free(files->list[i].path);
+		json_decref(files->list[i].root);
+	}
+	free(files->list);
+}

@@ -1,0 +1,51 @@
+/* How a network is read; of this room only. */
+#ifndef CTL_CORE_NETWORK_LOAD_H
+#define CTL_CORE_NETWORK_LOAD_H
+
+#include "client/ctl/core/network/network.h"
+#include "client/ctl/core/network/reading/keys.h"
+
+struct load {
+	struct network *network;
+	json_t *scope; /* names of tensors that are there, to their index */
+	json_t *gone;  /* names of those that were freed, to the place of the operation that did */
+	struct npumem_error *error;
+	const struct network_operation *at; /* what is being read */
+	/* The operations of the group, or the one, that is being read: they come after the births of what they
+	 * use. */
+	struct network_operation *pending;
+	size_t n_pending, pending_room;
+};
+
+/* One more zeroed item of an array that grows; NULL: no memory. */
+void *load_grow(void **items, size_t *n, size_t *room, size_t bytes);
+int load_no_memory(struct npumem_error *error);
+/* Appends to the network's operations. 0 or RESOURCE_EXHAUSTED. */
+int load_emit(struct load *load, const struct network_operation *operation);
+/* The tensor of that name; one of "tensors" is born before the operation that is being read. 0 or INVALID. */
+int load_find(struct load *load, struct keys *keys, const char *name, int *tensor);
+
+/* tensor.c: a new tensor of the keys, under `name`, not born yet. */
+int tensor_new(struct load *load, struct keys *keys, const char *name, int *tensor);
+/* Reads what an allocation may say; `own` is what the object has beside it ("alloc"). */
+int tensor_parse(struct keys *keys, const char *own, struct network_tensor *tensor);
+/* Emits its allocation, and what it is first given. `at` says place and line. */
+int tensor_born(struct load *load, int tensor, const struct network_operation *at);
+/* A number to fill with. */
+int tensor_value(struct keys *keys, const char *key, struct network_operation *operation);
+/* "quantize" (or `key`), "rounding" and "perm". */
+int tensor_conversion(struct keys *keys, const char *key, struct network_operation *operation);
+
+/* operation.c: one operation into load->pending, whose place is set in `at`. */
+int operation_read(struct load *load, const json_t *json, struct network_operation *at);
+
+/* One more into load->pending. 0 or RESOURCE_EXHAUSTED. */
+int operation_append(struct load *load, const struct network_operation *operation);
+
+/* runs.c: the operands and parameters of a run, which it appends. */
+int runs_read(struct load *load, struct keys *keys, struct network_operation *operation);
+
+/* lower.c: what the tensors ask for after all is read: to be compared, to go. */
+int lower(struct load *load);
+
+#endif

@@ -1,0 +1,91 @@
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/ctl/core/arrays/slice.h"
+
+static void expect(const char *text, const char *from_to)
+{
+	const struct npumem_dims shape = {2, 30, 4, 5};
+	struct slice slice;
+	struct npumem_dims from, to;
+	struct npumem_error error = {0};
+	char got[128];
+	ck_assert_msg(slice_parse(text, &slice, &error) == 0, "\"%s\": %s", text, error.message);
+	ck_assert_str_eq(slice.name, "v");
+	ck_assert_str_eq(slice.base, "7:base");
+	slice_resolve(&slice, &shape, &from, &to);
+	snprintf(got, sizeof(got), "%d:%d %d:%d %d:%d %d:%d", (int)from.n, (int)to.n, (int)from.c, (int)to.c,
+		 (int)from.h, (int)to.h, (int)from.w, (int)to.w);
+	ck_assert_msg(!strcmp(got, from_to), "\"%s\" is %s, not %s", text, got, from_to);
+}
+
+START_TEST(ranges)
+{
+	expect("v = 7:base[0:1,2:3,0:4,1:5]", "0:1 2:3 0:4 1:5");
+	expect("v=7:base[0:1,2:3,0:4,1:5]", "0:1 2:3 0:4 1:5");
+	expect("  v  =  7:base [ 0 : 1 , 2 : 3 ]  ", "0:1 2:3 0:4 0:5");
+	expect("v = 7:base[:,3:,:2,4]", "0:2 3:30 0:2 4:5");
+	expect("v = 7:base[1]", "1:2 0:30 0:4 0:5");
+	expect("v = 7:base[]", "0:2 0:30 0:4 0:5");
+	expect("v = 7:base", "0:2 0:30 0:4 0:5");
+	expect("v = 7:base[0:999]", "0:999 0:30 0:4 0:5"); /* for the daemon to refuse */
+}
+END_TEST
+
+START_TEST(refusals)
+{
+	static const struct {
+		const char *text, *why;
+	} rows[] = {
+		{"v = b[-1]", "counts from the end"},
+		{"v = b[0:-1]", "counts from the end"},
+		{"v = b[2:2]", "holds nothing"},
+		{"v = b[3:2]", "holds nothing"},
+		{"v = b[0:1,]", "comma"},
+		{"v = b[0:1,,1]", "none of"},
+		{"v = b[0:1", "none of"},
+		{"v = b[", "none of"},
+		{"v = b[a]", "none of"},
+		{"v = b[0::2]", "none of"},
+		{"v = b[0,0,0,0,0]", "more than four"},
+		{"v = b[0]x", "after the ranges"},
+		{"v = b[99999999999999999999]", "64 bits"},
+		{"v = b[9223372036854775807]", "none of"},
+		{"v b[0]", "is not NAME = BASE"},
+		{"= b[0]", "is not NAME = BASE"},
+		{"v = [0]", "is not NAME = BASE"},
+		{"v", "is not NAME = BASE"},
+		{"", "is not NAME = BASE"},
+		{"b[0] = v", "is not NAME = BASE"},
+	};
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct slice slice;
+		struct npumem_error error = {0};
+		ck_assert_msg(slice_parse(rows[i].text, &slice, &error) == NPUMEM_INVALID, "\"%s\"", rows[i].text);
+		ck_assert_msg(strstr(error.message, rows[i].why) != NULL, "\"%s\": %s", rows[i].text,
+			      error.message);
+	}
+}
+END_TEST
+
+START_TEST(long_names)
+{
+	char text[300];
+	struct slice slice;
+	memset(text, 'n', sizeof(text));
+	memcpy(text + 200, " = b", 5);
+	ck_assert_int_eq(slice_parse(text, &slice, NULL), NPUMEM_INVALID);
+}
+END_TEST
+
+Suite *suite_slice(void)
+{
+	Suite *suite = suite_create("client/ctl/core/arrays/slice");
+	TCase *tcase = tcase_create("slice");
+	tcase_add_test(tcase, ranges);
+	tcase_add_test(tcase, refusals);
+	tcase_add_test(tcase, long_names);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
