@@ -1,7 +1,7 @@
 /* Calls about the device as a whole: info, dump, compact, plan, shutdown. */
 #include <string.h>
 
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
 

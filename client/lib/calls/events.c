@@ -1,5 +1,5 @@
 /* Following what happens on the device. */
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 
 /* What was subscribed before, for where the daemon refuses this. */

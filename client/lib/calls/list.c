@@ -2,7 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
 

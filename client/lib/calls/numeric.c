@@ -1,5 +1,5 @@
 /* Numeric planning by the daemon: the same questions and answers as numeric.h, over the wire. */
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
 #include "proto/convert_numeric.h"

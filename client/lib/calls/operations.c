@@ -1,7 +1,7 @@
 /* Operations that carry no data: fill, copy, and what else is answered with a Done. */
 #include "client/lib/calls/operations.h"
 
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
 

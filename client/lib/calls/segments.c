@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/lib/connection/engine.h"
-#include "client/lib/messages/message.h"
 #include "client/lib/calls/operations.h"
 #include "client/lib/calls/segments.h"
 #include "client/lib/calls/staging.h"
+#include "client/lib/connection/engine/engine.h"
+#include "client/lib/messages/message.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 
 int snapshot_take(struct npumem_request *request, const Npumem__V1__Response *response, struct npumem_error *error)

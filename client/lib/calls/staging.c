@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/lib/calls/transfer.h"
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 
 /* ---- checks ---- */
 

@@ -2,7 +2,7 @@
  * Invariant: what the daemon counts is copied, never used as a size or an index. */
 #include <string.h>
 
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
 

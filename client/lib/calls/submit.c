@@ -1,12 +1,12 @@
 /* Many operations in one message. */
 #include <string.h>
 
-#include "client/lib/connection/engine.h"
+#include "client/lib/calls/run.h"
+#include "client/lib/calls/staging.h"
+#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
-#include "client/lib/record/run.h"
 #include "client/lib/messages/sized.h"
-#include "client/lib/calls/staging.h"
 
 enum { SUBMIT_OPERATION_FIRST = SIZED_UP_TO(struct npumem_operation, n_params) };
 

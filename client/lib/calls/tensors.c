@@ -1,7 +1,7 @@
 /* Calls about tensors: alloc, view, free, seal, rename, grant, open, show, list. */
 #include <string.h>
 
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
 #include "client/lib/messages/sized.h"

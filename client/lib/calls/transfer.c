@@ -3,7 +3,7 @@
  * process and the daemon work at once, and no more of a tensor is queued than that. */
 #include "client/lib/calls/transfer.h"
 
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
 

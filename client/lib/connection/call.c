@@ -2,7 +2,7 @@
  * about to call it. A callback may close the connection meanwhile: all requests are answered then. */
 #include "client/lib/connection/call.h"
 
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 
 int call_begin(struct npumem *npumem, struct call *call, struct npumem_error *error)
 {

@@ -6,7 +6,7 @@
 
 #include "client/lib/connection/call.h"
 #include "client/lib/connection/clock.h"
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/sized.h"
 
 enum {

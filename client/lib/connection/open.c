@@ -9,7 +9,7 @@
 #include "client/lib/addresses/remote.h"
 #include "client/lib/connection/clock.h"
 #include "client/lib/connection/connection.h"
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 
 /* ---- private daemons ---- */
 

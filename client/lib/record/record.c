@@ -6,7 +6,7 @@
 
 #include "client/lib/calls/snapshot.h"
 #include "client/lib/connection/call.h"
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"
 #include "client/lib/record/record.h"

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "client/lib/connection/call.h"
-#include "client/lib/connection/engine.h"
+#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
-#include "client/lib/record/record_file.h"
 #include "client/lib/messages/region.h"
+#include "client/lib/record/record_file.h"
 #include "client/lib/record/replay_peer.h"
 #include "proto/digest.h"
 #include "proto/methods.h"

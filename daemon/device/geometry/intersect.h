@@ -1,7 +1,7 @@
 /* What two places have in common: every stretch of bytes that is of some kinds for the one and of some kinds for
  * the other, exactly, whatever their layouts and strides.
  *
- * A walk goes through both places' masks (include/formulas/kind_mask.h), group of NPUs by group and offset by
+ * A walk goes through both places' masks (formulas/boxes/kind_mask.h), group of NPUs by group and offset by
  * offset, over what is all in or all out in one step. Ranges of offsets that do not meet cost nothing; an ordinary
  * first stretch 0.2 to 0.6 us. A step is bounded, so a walk that takes many can be made in pieces. */
 #ifndef DEVICE_INTERSECT_H

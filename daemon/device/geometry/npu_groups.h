@@ -3,7 +3,7 @@
 #ifndef DEVICE_NPU_GROUPS_H
 #define DEVICE_NPU_GROUPS_H
 
-#include "include/formulas/kind_mask.h"
+#include "include/formulas/boxes/kind_mask.h"
 
 enum { NPU_GROUPS_MAX = 2 * KIND_MASK_CUTS + 1 };
 

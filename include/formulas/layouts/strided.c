@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "include/formulas/lattice.h"
+#include "include/formulas/boxes/lattice.h"
 #include "include/formulas/layout_row.h"
 #include "include/formulas/sizes.h"
 
