@@ -3,7 +3,6 @@
 #include "client/ctl/bar.h"
 
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/ctl/core/output/terminal.h"
@@ -64,17 +63,10 @@ static void bar_told(void *context, const struct npumem_event *event)
 	bar_draw(bar, part);
 }
 
-static uint64_t bar_now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* The daemon tells of long requests only; of many short ones the bar is drawn here, and as seldom. */
 void bar_part(struct bar *bar, size_t done, size_t share)
 {
-	uint64_t now = bar_now_ns();
+	uint64_t now = ctl_now_ns();
 	bar->done = done;
 	bar->share = share;
 	if (!bar->shown || !bar->total || now - bar->drawn_ns < BAR_PAUSE_NS)
@@ -94,7 +86,7 @@ void bar_follow(struct ctl *ctl, struct bar *bar)
 	*bar = (struct bar){.ctl = ctl,
 			    .before = before,
 			    .shown = isatty(STDERR_FILENO) && !ctl->hushed,
-			    .drawn_ns = bar_now_ns()};
+			    .drawn_ns = ctl_now_ns()};
 	ctl->bar = bar;
 	const struct npumem_info *info = NULL;
 	if (bar->shown)

@@ -59,11 +59,16 @@ int ctl_refuse(struct ctl *ctl, const struct npumem_error *why, const char *form
 	return CTL_FAILED;
 }
 
-static double seconds_now(void)
+uint64_t ctl_now_ns(void)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+double ctl_now(void)
+{
+	return (double)ctl_now_ns() / 1e9;
 }
 
 static bool is_remote(const struct ctl *ctl)
@@ -76,13 +81,13 @@ int ctl_connect(struct ctl *ctl)
 {
 	const struct timespec pause = {.tv_nsec = CTL_RETRY_MS * 1000000L};
 	struct npumem_error error;
-	double until = seconds_now() + ctl->reconnect;
+	double until = ctl_now() + ctl->reconnect;
 	if (ctl->npumem)
 		return CTL_OK;
 	bool spawn = ctl->address && !strncmp(ctl->address, "spawn:", 6);
 	bool remote = is_remote(ctl);
 	int status = npumem_open(ctl->address, NULL, &ctl->npumem, &error);
-	while (status == NPUMEM_UNAVAILABLE && !spawn && seconds_now() < until) {
+	while (status == NPUMEM_UNAVAILABLE && !spawn && ctl_now() < until) {
 		nanosleep(&pause, NULL);
 		status = npumem_open(ctl->address, NULL, &ctl->npumem, &error);
 	}

@@ -59,6 +59,10 @@ int ctl_print(struct ctl *ctl, json_t *object);
  * there. `usage`: how to get help; empty: nothing. */
 void ctl_complain(const struct ctl *ctl, const char *usage);
 
+/* The monotonic clock: nanoseconds, seconds. */
+uint64_t ctl_now_ns(void);
+double ctl_now(void);
+
 /* A warning of the daemon, on stderr. Empty: nothing. */
 void ctl_warn(const struct ctl *ctl, const char *warning);
 

@@ -403,7 +403,7 @@ static int check_network(struct check *check, struct checked *one, size_t first)
 		return CTL_FAILED;
 	int code = layers_init(&one->layers, ctl, &one->network);
 	for (unsigned i = 0; i < n && !code; i++) {
-		double since = sweeping_now();
+		double since = ctl_now();
 		one->layers.item = first + i;
 		if (!sweep_is_ours(&check->sweep, first + i))
 			continue;

@@ -122,7 +122,7 @@ static int run_cases(struct conform *conform, const struct vector_file *file, co
 	if (json_array_size(cases) != file->n)
 		return ctl_fail(conform->ctl, "%.200s was changed while it was read", file->path);
 	for (size_t i = 0; i < file->n && !code && !conform->over; i++) {
-		double since = sweeping_now();
+		double since = ctl_now();
 		conform->item = file->first + i;
 		if (!sweep_is_ours(&conform->sweep, conform->item))
 			continue;
@@ -145,7 +145,7 @@ static int run_file(struct conform *conform, const struct vector_file *file)
 	if (vector_files_load(file, &root, &cases, &error)) {
 		conform->failed++;
 		conform->item = file->first;
-		sweeping_ran(&conform->sweep, conform->item, sweeping_now());
+		sweeping_ran(&conform->sweep, conform->item, ctl_now());
 		return print_outcome(conform, "FAIL", file->path, "", error.message);
 	}
 	int code = run_cases(conform, file, cases);

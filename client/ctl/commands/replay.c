@@ -372,7 +372,7 @@ static int replay_run(struct ctl *ctl, const struct args *args)
 	if (!code)
 		code = find_items(&records);
 	for (size_t i = 0; i < records.sweep.n && !code; i++) {
-		double since = sweeping_now();
+		double since = ctl_now();
 		if (!sweep_is_ours(&records.sweep, i))
 			continue;
 		code = replay_record(&records, i);

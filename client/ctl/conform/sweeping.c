@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 int sweeping_begin(struct ctl *ctl, const struct args *args, const char *command, struct sweep *sweep)
 {
@@ -35,17 +34,10 @@ int sweeping_share(struct ctl *ctl, const struct args *args, struct sweep *sweep
 	return sweep_assign(sweep, &ctl->error) ? CTL_FAILED : CTL_OK;
 }
 
-double sweeping_now(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 void sweeping_ran(struct sweep *sweep, size_t item, double since)
 {
 	sweep->items[item].ran = true;
-	sweep->items[item].seconds = sweeping_now() - since;
+	sweep->items[item].seconds = ctl_now() - since;
 }
 
 void sweeping_tell(const struct sweep *sweep, const char *items)

@@ -28,9 +28,7 @@ void sweeping_mix(struct sweep *sweep, const struct npumem_info *info, const str
 /* Shares the items out. CTL_OK or CTL_FAILED. */
 int sweeping_share(struct ctl *ctl, const struct args *args, struct sweep *sweep);
 
-/* Seconds of the clock that only goes on. */
-double sweeping_now(void);
-/* The item has run since `since`. */
+/* The item has run since `since`, by ctl_now. */
 void sweeping_ran(struct sweep *sweep, size_t item, double since);
 
 /* A line about the share, for people, where there is one. */

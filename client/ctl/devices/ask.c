@@ -1,6 +1,6 @@
 /* A process for each device: what a daemon or a connection that hangs can block is that process alone, which is
  * killed. Owns the processes and the pipes from them. */
-#define _GNU_SOURCE /* pipe2 */
+#define _GNU_SOURCE /* pipe2, gethostname */
 #include "client/ctl/devices/ask.h"
 
 #include <errno.h>
@@ -13,18 +13,52 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { ASK_BYTES_MAX = 256 << 20 };
+#include "client/ctl/core/devices/slurm.h"
 
-/* One device's process. */
-struct asked {
-	pid_t pid; /* 0: there is none */
-	char *text;
-	size_t n, room;
-	bool is_over; /* all is read */
-};
+/* ---- the list of devices ---- */
+
+/* Field by field, so that nothing that a user has named can pass for something else. */
+static const char squeue[] = "exec timeout 30 squeue -h -a -r -t R -o '" SLURM_FORMAT "' 2>&1 </dev/null";
+
+/* As Slurm calls this host: $SLURMD_NODENAME within a job, else its name without a domain. */
+static void find_node(char *node, size_t bytes)
+{
+	const char *told = getenv("SLURMD_NODENAME");
+	if (told && strlen(told) < bytes)
+		strcpy(node, told);
+	else if (gethostname(node, bytes))
+		node[0] = 0;
+	node[bytes - 1] = 0;
+	node[strcspn(node, ".")] = 0;
+}
+
+/* Adds the devices of Slurm's jobs, of which there may be none: asks squeue what runs now. CTL_OK or CTL_FAILED.
+ */
+static int ask_slurm(struct ctl *ctl, struct devices *devices)
+{
+	char node[256], *line = NULL, last[256] = "it is not there";
+	struct slurm_here here = {.uid = geteuid(), .node = node};
+	size_t room = 0;
+	int status = 0;
+	find_node(node, sizeof(node));
+	FILE *out = popen(squeue, "re");
+	if (!out)
+		return ctl_fail(ctl, "cannot run squeue");
+	while (getline(&line, &room, out) >= 0) {
+		line[strcspn(line, "\n")] = 0;
+		snprintf(last, sizeof(last), "%s", line);
+		if (!status)
+			status = slurm_add(devices, line, &here, &ctl->error);
+	}
+	free(line);
+	int ended = pclose(out);
+	if (!ended)
+		return status ? CTL_FAILED : CTL_OK;
+	npumem_error_clear(&ctl->error);
+	return ctl_fail(ctl, "squeue, which knows the devices of slurm:, failed: %.200s", last);
+}
 
 int ask_devices(struct ctl *ctl, struct devices *devices)
 {
@@ -37,12 +71,17 @@ int ask_devices(struct ctl *ctl, struct devices *devices)
 	return devices_read(devices, path, &ctl->error) ? CTL_FAILED : CTL_OK;
 }
 
-static double now_seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
+/* ---- a process for each ---- */
+
+enum { ASK_BYTES_MAX = 256 << 20 };
+
+/* One device's process. */
+struct asked {
+	pid_t pid; /* 0: there is none */
+	char *text;
+	size_t n, room;
+	bool is_over; /* all is read */
+};
 
 /* ---- asking ---- */
 
@@ -116,9 +155,9 @@ static bool take(struct asked *asked, int fd)
 
 static void collect(struct asked *asked, struct pollfd *polls, unsigned n, double seconds, struct answer *answers)
 {
-	double until = now_seconds() + seconds;
+	double until = ctl_now() + seconds;
 	for (unsigned n_open = n; n_open;) {
-		double left = until - now_seconds();
+		double left = until - ctl_now();
 		if (left <= 0 || (poll(polls, n, (int)(left * 1e3) + 1) < 0 && errno != EINTR))
 			return;
 		n_open = 0;
@@ -126,7 +165,7 @@ static void collect(struct asked *asked, struct pollfd *polls, unsigned n, doubl
 			if (polls[i].fd >= 0 && polls[i].revents && !take(&asked[i], polls[i].fd)) {
 				close(polls[i].fd);
 				polls[i].fd = -1;
-				answers[i].at = now_seconds();
+				answers[i].at = ctl_now();
 			}
 			polls[i].revents = 0;
 			n_open += polls[i].fd >= 0;

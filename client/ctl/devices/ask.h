@@ -20,9 +20,6 @@ struct answer {
  * CTL_FAILED, CTL_USAGE; devices_deinit in any case. */
 int ask_devices(struct ctl *ctl, struct devices *devices);
 
-/* Adds those of Slurm's jobs, of which there may be none. CTL_OK or CTL_FAILED. */
-int ask_slurm(struct ctl *ctl, struct devices *devices);
-
 /* Runs a command for each device in a process of its own, so that none waits for another, and takes what it prints
  * (with --json, where `json`). Whoever has not answered in time has failed. A new array of devices->n answers;
  * NULL without memory. */

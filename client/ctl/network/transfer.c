@@ -4,16 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "client/ctl/core/network/files.h"
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* The model's shape, or the tensor's; samples are its first extent of 1, or come before it. */
 static int dims_of(const struct execute *execute, const struct network_operation *operation,
@@ -97,7 +89,7 @@ int transfer(struct execute *execute, size_t i)
 {
 	const struct network_operation *operation = &execute->network->operations[i];
 	struct npumem_error why = {.status = 0};
-	uint64_t start = now_ns();
+	uint64_t start = ctl_now_ns();
 	struct stream stream;
 	int status = batch_reserve(execute->batch, BATCH_SEGMENT_BYTES, &why);
 	if (!status)
@@ -114,6 +106,6 @@ int transfer(struct execute *execute, size_t i)
 	if (status || end)
 		return execute_failed(execute, i, &why);
 	execute->results[i] =
-		(struct execute_result){.ran = true, .ns = now_ns() - start, .quantized = stream.saturated};
+		(struct execute_result){.ran = true, .ns = ctl_now_ns() - start, .quantized = stream.saturated};
 	return CTL_OK;
 }
