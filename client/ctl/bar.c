@@ -63,7 +63,8 @@ static void bar_told(void *context, const struct npumem_event *event)
 	bar_draw(bar, part);
 }
 
-/* The daemon tells of long requests only; of many short ones the bar is drawn here, and as seldom. */
+/* The daemon sends progress events for long requests only. For many short ones the bar is drawn here, as rarely.
+ */
 void bar_part(struct bar *bar, size_t done, size_t share)
 {
 	uint64_t now = ctl_now_ns();

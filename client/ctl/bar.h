@@ -12,7 +12,7 @@ struct bar {
 	unsigned width;		 /* columns that it takes now; 0: it is not shown */
 	struct sigaction before; /* of an interrupt, which meanwhile says what it cancelled */
 	bool shown;		 /* where there is a terminal */
-	uint64_t session;	 /* its own: it may be told of others' */
+	uint64_t session;	 /* its own: events of other sessions arrive, too */
 	uint64_t drawn_ns;
 	size_t total, done, share; /* of several requests; total 0: it is one */
 };

@@ -1,4 +1,4 @@
-/* What the commands share: the connection, how a failure is told, how a result is printed. */
+/* What the commands share: the connection, how failures and results are printed. */
 #ifndef CTL_CTL_H
 #define CTL_CTL_H
 

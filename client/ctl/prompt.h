@@ -4,7 +4,7 @@
 
 #include "client/ctl/ctl.h"
 
-/* True where somebody types: stdin and stdout are a terminal. */
+/* True if stdin and stdout are a terminal. */
 bool prompt_is_terminal(void);
 /* Reads the history of earlier times, and lets names of `ctl`'s daemon complete. From now on an interrupt ends no
  * more than the line that is typed, or what its command waits for. At a terminal, before the first line. */

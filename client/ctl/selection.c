@@ -12,7 +12,8 @@ bool selection_is_pattern(const char *word)
 	return strpbrk(word, "*?[") != NULL;
 }
 
-/* One's own by its name, anybody's by UID:NAME; a tensor without a name by neither. */
+/* A tensor of the caller's uid matches by NAME or UID:NAME, one of another uid by UID:NAME, an unnamed one never.
+ */
 static bool fits(const struct npumem_tensor *tensor, uint32_t uid, const char *word)
 {
 	char full[NPUMEM_NAME_BYTES_MAX + 16];

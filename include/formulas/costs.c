@@ -98,7 +98,7 @@ static int64_t window_macs(struct costing *costing, bool transposed)
 		     times(costing, h, w));
 }
 
-/* Every row of `rows` meets all elements of the weights once. */
+/* Every row of `rows` is multiplied with all elements of the weights once. */
 static int64_t dense_macs(struct costing *costing, const char *rows, const char *weights)
 {
 	struct npumem_cost_operand place = operand_of(costing, rows);

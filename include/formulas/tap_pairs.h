@@ -1,4 +1,4 @@
-/* How often taps of a window meet elements, along one axis. */
+/* How many pairs of a window's tap and an element there are, along one axis. */
 #ifndef FORMULAS_TAP_PAIRS_H
 #define FORMULAS_TAP_PAIRS_H
 

@@ -119,7 +119,7 @@ static void print_placements(struct layers_case *const *cases, size_t n, size_t 
 			printf("       %s\n", cases[i]->placed);
 }
 
-/* Failures that are the same are told once. */
+/* Equal failures are printed once. */
 static void print_failures(const struct network *network, struct layers_case *const *cases, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -416,7 +416,7 @@ static int check_network(struct check *check, struct checked *one, size_t first)
 	return code;
 }
 
-/* All of them, whoever runs them: what is wrong with one shows before anything runs. */
+/* Reads all networks, also those of other shards: an invalid one is found before anything runs. */
 static int read_network(struct check *check, struct checked *one, const char *path)
 {
 	struct ctl *ctl = check->ctl;

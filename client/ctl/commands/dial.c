@@ -20,7 +20,7 @@ struct dial_way {
 	atomic_bool is_over; /* `from` has ended */
 };
 
-/* Until there is no more, or nobody who takes it. 0 or an errno. */
+/* Copies until the source ends or the destination is closed. 0 or an errno. */
 static int dial_copy(const struct dial_way *way)
 {
 	for (;;) {
@@ -56,13 +56,13 @@ static int dial_both(struct ctl *ctl, int fd, int then, char *bytes)
 	if (err)
 		return ctl_fail(ctl, "cannot start a thread: %s", strerror(err));
 	err = dial_copy(&in);
-	/* It may wait for what never comes, and has nobody to bring it to. */
+	/* The other thread may wait for input that never comes, and its destination is closed. */
 	pthread_cancel(thread);
 	pthread_join(thread, NULL);
 	/* The daemon may end a connection with something unread. */
 	if (err && err != ECONNRESET)
 		return ctl_fail(ctl, "the connection broke: %s", strerror(err));
-	/* What ssh said last is all that tells the client whose end it was. */
+	/* ssh's last message is the client's only sign of which end closed the connection. */
 	if (then == SHUT_RDWR && !atomic_load(&out.is_over))
 		return ctl_fail(ctl, "the daemon closed the connection");
 	return CTL_OK;

@@ -48,7 +48,7 @@ static void events_json(const struct npumem_event *event)
 	json_decref(object);
 }
 
-/* An event tells the monotonic clock, which a daemon on this machine shares with this process. */
+/* An event has a time of the monotonic clock, which a daemon on this machine shares with this process. */
 static void events_time(uint64_t time_ns, char text[EVENTS_TIME_BYTES])
 {
 	struct timespec wall, monotonic;

@@ -12,7 +12,7 @@ static const struct option free_options[] = {
 	{NULL, NULL, NULL, false},
 };
 
-/* Names as they are said, without a look at the list: a name may be another uid's that is not told there. */
+/* Opens each name instead of searching the list, which leaves out some tensors of other uids. */
 static int handles_of_names(struct ctl *ctl, const struct args *args, uint64_t *handles, unsigned *n)
 {
 	const struct npumem_tensor *tensor;

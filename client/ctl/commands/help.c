@@ -1,4 +1,4 @@
-/* help: the same as --help, for who looks for it so. */
+/* help: the same as --help. */
 #include "client/ctl/command.h"
 
 static int help_run(struct ctl *ctl, const struct args *args)

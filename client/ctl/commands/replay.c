@@ -64,7 +64,8 @@ static int open_one(const struct replaying *replaying, struct npumem **out, stru
 				  : connect_own(replaying, out, error);
 }
 
-/* Root plays everybody; anybody else plays one uid, whoever that was. */
+/* Root replays each request as the uid that sent it. Another user can replay the
+ * requests of one uid only, and sends them as itself. */
 static int open_as(void *ctx, uint32_t uid, struct npumem **out, struct npumem_error *error)
 {
 	struct replaying *replaying = ctx;

@@ -1,4 +1,4 @@
-/* stat: how the device's bytes are used, what it did, and for whom. */
+/* stat: how the device's bytes are used, and the requests and data of each uid and client. */
 #include "client/ctl/command.h"
 
 #include <inttypes.h>

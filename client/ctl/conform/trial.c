@@ -126,7 +126,7 @@ int trial_run(struct npumem *npumem, const struct npumem_geometry *geometry, con
 	int status = trial_alloc(trial, geometry, variant);
 	if (!status) {
 		struct npumem_error why;
-		/* An error that is set already is the one that is told. */
+		/* The first error stays. */
 		trial_send(trial, row);
 		for (unsigned i = 0; i < one->n_tensors; i++)
 			handles[i] = trial->tensors[i]->handle;

@@ -63,7 +63,7 @@ static int add_file(const struct walk *walk, const char *path)
 	if (!file->path)
 		return ctl_fail(walk->ctl, "no memory for a file");
 	files->n++;
-	/* One that cannot be read is a case that fails, which whoever runs it says. */
+	/* A file that cannot be read counts as one case, which fails when it runs. */
 	if (vectors_load(path, &root, &cases, NULL)) {
 		code = sweep_add(walk->sweep, path + walk->prefix, &walk->ctl->error) ? CTL_FAILED : CTL_OK;
 	} else {

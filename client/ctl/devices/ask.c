@@ -128,7 +128,7 @@ static void start(const struct device *device, const struct command *command, co
 		close(fds[0]);
 		return;
 	}
-	/* Whoever comes first, it or this one. */
+	/* Parent and child both set the group: either may run first. */
 	setpgid(asked->pid, asked->pid);
 	*pipe = fds[0];
 }

@@ -21,8 +21,8 @@ struct answer {
 int ask_devices(struct ctl *ctl, struct devices *devices);
 
 /* Runs a command for each device in a process of its own, so that none waits for another, and takes what it prints
- * (with --json, where `json`). Whoever has not answered in time has failed. A new array of devices->n answers;
- * NULL without memory. */
+ * (with --json, where `json`). A device that has not answered in time has failed. A new array of devices->n
+ * answers; NULL without memory. */
 struct answer *ask_all(const struct devices *devices, const struct command *command, const struct args *args,
 		       bool json);
 void ask_free(struct answer *answers, unsigned n);

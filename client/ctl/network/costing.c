@@ -1,4 +1,4 @@
-/* A row for each operation that costs. Cycles are there only where rates are declared; no time is told here. */
+/* A row for each operation that costs. Cycles are there only where rates are declared; it never gives a time. */
 #include "client/ctl/network/costing.h"
 
 #include <inttypes.h>

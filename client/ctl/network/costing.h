@@ -7,7 +7,7 @@
 #include "client/ctl/network/dry.h"
 
 /* Computes them all. To be freed; NULL: ctl->error says why not. The tensors fit the geometry.
- * What is not known here is what the daemon told. */
+ * Costs that cannot be computed here are the daemon's, from the dry run. */
 struct costs_operation *costing_compute(struct ctl *ctl, const struct network *network,
 					const struct npumem_geometry *geometry, const struct rates *rates,
 					const struct dry *dry, struct costs_operation *sum);

@@ -9,7 +9,7 @@
 struct dry {
 	bool is_checked;	    /* else `why` says why not */
 	struct npumem_error why;    /* the first refusal; status 0: there is none */
-	struct npumem_costs *costs; /* by operation, as the daemon told; npus 0: it did not */
+	struct npumem_costs *costs; /* by operation, from the daemon; npus 0: it sent none */
 };
 
 /* On the daemon that ctl is connected to, beside what is there. Files are neither read nor written. */

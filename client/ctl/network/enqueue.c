@@ -190,7 +190,7 @@ static unsigned fields(const struct execute *execute, const struct network_opera
 				operation->n_params);
 }
 
-/* A read that nobody wants. */
+/* A read whose result is not used. */
 static bool is_left_out(const struct execute *execute, const struct network_operation *operation)
 {
 	return operation->kind == NETWORK_READ && !execute->outputs && !execute->dry_costs;

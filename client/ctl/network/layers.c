@@ -160,7 +160,7 @@ static int draw(struct layers *layers, struct layers_case *one, struct npumem_er
 	return status;
 }
 
-/* What differs, told. */
+/* Reports the difference. */
 static int differs(struct layers *layers, struct layers_case *one)
 {
 	const struct execute *execute = &layers->execute;

@@ -11,7 +11,7 @@ enum { PARTIAL_FILES_MAX = 16 };
 
 struct partial {
 	char path[PATH_MAX]; /* empty: there is none */
-	int directory;	     /* locked, so that it can be told from what a kill left; -1: it is not there */
+	int directory;	     /* locked: an unlocked one is left over from a killed process; -1: none */
 	int file;
 	char names[PARTIAL_FILES_MAX][NAME_MAX + 1]; /* of its files; the last is open */
 	unsigned n_files;
@@ -21,8 +21,8 @@ struct partial {
 /* Begins one at `prefix` and some letters; one at a time in a process. Says on stderr what a kill has left of
  * others with that prefix. CTL_OK, CTL_FAILED, CTL_USAGE; partial_end comes after either. */
 int partial_begin(struct ctl *ctl, const char *prefix, struct partial *partial);
-/* A piece of one of its files, which come one after the other. Their names are of small letters and nothing else:
- * a daemon may be anybody. */
+/* A piece of one of its files, which come one after the other. A name that has other bytes
+ * than small letters is refused: the daemon may be hostile. */
 int partial_write(struct ctl *ctl, struct partial *partial, const struct npumem_piece *piece);
 /* All is written. */
 int partial_close(struct ctl *ctl, struct partial *partial);

@@ -11,7 +11,7 @@
 
 #include "client/ctl/records/partial.h"
 
-/* It does not exist, or is an empty directory; a symbolic link may be anybody's, and is not followed. */
+/* It does not exist, or is an empty directory; a symbolic link may belong to another user, and is not followed. */
 static int check_target(struct ctl *ctl, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -1,5 +1,5 @@
-/* Which user's daemon answers at a path. At a path in a folder that others may write, anybody can listen: the
- * impostor would get the data of each write, and decide what each read gives. */
+/* Which user's daemon answers at a path. In a folder that others can write, any user can listen at a path: an
+ * impostor would get the data of each write, and choose the data of each read. */
 #ifndef CLIENT_LIB_PEER_H
 #define CLIENT_LIB_PEER_H
 

@@ -60,7 +60,7 @@ static bool is_in_path(void)
 const char *npumem_program(struct npumem_program *program)
 {
 	const char *chosen = secure_getenv("NPUMEMD");
-	/* The environment is the caller's choice, who may have fewer rights. */
+	/* The environment is set by the caller, which may have fewer rights than this program. */
 	bool trusted = !getauxval(AT_SECURE);
 	if (chosen && *chosen && set(program, chosen))
 		return program->path;

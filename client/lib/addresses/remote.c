@@ -1,6 +1,6 @@
-/* Sessions from another host. Who one is there, how one gets there and what is encrypted is ssh's and its
- * configuration's alone; here are neither keys nor passwords. A shell stands at the other end: it is told one
- * command with one word that is not fixed, in quotes. */
+/* Sessions from another host. The account, the way and the encryption are the business of ssh and its
+ * configuration; this file has neither keys nor passwords. A shell runs at the other end: it gets one command,
+ * whose one variable word is quoted. */
 #define _GNU_SOURCE /* secure_getenv */
 #include "client/lib/addresses/remote.h"
 
@@ -64,7 +64,7 @@ static int arguments(char *words, const struct address *address, bool again, cha
 int remote_start(const struct address *address, bool again, struct spawned *spawned, int *fd)
 {
 	const char *given = secure_getenv("NPUMEM_SSH");
-	/* $PATH is the choice of a caller who may have fewer rights. */
+	/* $PATH is set by the caller, which may have fewer rights than this program. */
 	const char *own = getauxval(AT_SECURE) ? "/usr/bin/ssh" : "ssh";
 	char words[REMOTE_SSH_BYTES], command[REMOTE_COMMAND_BYTES], *argv[REMOTE_WORDS_MAX + 16];
 	int ends[2], n = snprintf(words, sizeof(words), "%s", given && *given ? given : own);

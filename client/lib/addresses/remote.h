@@ -5,17 +5,17 @@
 #include "client/lib/addresses/address.h"
 #include "client/lib/addresses/spawn.h"
 
-/* What the account's shell there is told to run: `to` has REMOTE_COMMAND_BYTES. */
+/* The command for the account's shell on the host: `to` has REMOTE_COMMAND_BYTES. */
 enum { REMOTE_COMMAND_BYTES = 64 + 4 * ADDRESS_PATH_BYTES };
 void remote_command(const struct address *address, char *to);
 
-/* Starts $NPUMEM_SSH, or ssh, and does not wait: whether the host can be reached is told by the first answer. The
- * socket to it in *fd. `again`: for a session that has had another; nobody is asked for a password in the middle
- * of something else, and a host that does not answer is given up soon. 0 or -errno. */
+/* Starts $NPUMEM_SSH, or ssh, and does not wait: only the first answer shows that the host can be reached. The
+ * socket to it in *fd. `again`: for a session that had a connection before; ssh then asks for no password, which
+ * would interrupt the program, and gives up soon if the host does not answer. 0 or -errno. */
 int remote_start(const struct address *address, bool again, struct spawned *spawned, int *fd);
 
-/* What came first of a connection: 1, a daemon's message; 0, too little to tell; -1, something else, whose first
- * line is in `line`, as far as it can be printed. */
+/* What came first of a connection: 1, a daemon's message; 0, too few bytes to decide; -1, something else, whose
+ * first line is in `line`, as far as it can be printed. */
 int remote_greeting(const uint8_t *bytes, size_t n, char *line, size_t line_bytes);
 
 /* What ssh said last, but for the first `from` bytes; empty: nothing. */

@@ -36,7 +36,7 @@ int spawn_failed(const struct spawned *spawned, const struct npumem_error *why, 
 void spawn_bury(const struct spawned *spawned);
 /* Waits for the child, whose connection is closed by now; ends it by force if it does not go by itself. */
 void spawn_reap(pid_t pid);
-/* The same for one that nobody waits for: it is ended at once. */
+/* The same for a process that is not waited for: it is ended at once. */
 void spawn_kill(pid_t pid);
 
 #endif

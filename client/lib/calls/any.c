@@ -52,7 +52,7 @@ static int take_answer(struct npumem_request *request, const Npumem__V1__Respons
 	FILE *out = open_memstream(&text, &n);
 	if (!out)
 		return request_no_memory(error);
-	/* What the caller cannot use, or is told otherwise. */
+	/* Members that the caller cannot use, or gets in another form. */
 	result.id = 0;
 	result.status = NPUMEM__V1__STATUS__OK;
 	result.message = NULL;

@@ -1,4 +1,4 @@
-/* The requests that a snapshot is fetched with, for whoever sends them among others. */
+/* The requests that fetch a snapshot, for npumem_snapshot and for a record that begins with one. */
 #ifndef CLIENT_LIB_SNAPSHOT_H
 #define CLIENT_LIB_SNAPSHOT_H
 

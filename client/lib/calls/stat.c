@@ -1,4 +1,4 @@
-/* How the device is used, and by whom.
+/* How the device is used, in all and by each uid and client.
  * Invariant: what the daemon counts is copied, never used as a size or an index. */
 #include <string.h>
 

@@ -42,8 +42,8 @@ struct asked {
 	struct convert_spec spec;
 };
 
-/* The memory for its answer was taken when it was sent: the tensors exist by now, and a caller who is told
- * otherwise would lose them. */
+/* The memory for the answer was taken before the request was sent: the tensors exist by now, and after an error
+ * the caller would not know their handles. */
 static int take_tensors(struct npumem_request *request, const Npumem__V1__Response *response,
 			struct npumem_error *error)
 {

@@ -36,7 +36,7 @@ static int send_chunk(struct npumem_request *request, const struct transfer *tra
 	return request_send(request, &MESSAGE_REQUEST(READ, read, &read), &extra, error);
 }
 
-/* The first answer is the one that is told, or the last one with a warning. */
+/* The result is the first answer, or the last one with a warning. */
 int transfer_take(struct npumem_request *request, const Npumem__V1__Response *response, struct npumem_error *error)
 {
 	if (request->answer && !response->done->warning[0])

@@ -1,5 +1,5 @@
-/* Opening connections: to a path, to another host, to a private daemon of one's own (spawn:), or one at a path, for this
- * process and those that it tells. */
+/* Opening connections: to a path, to another host, to a private daemon (spawn:); and starting a daemon at a path,
+ * for several processes. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 /* ---- private daemons ---- */
 
-/* A private daemon is asked once before anybody relies on it: it may have refused its options. */
+/* A private daemon must answer one request before the open succeeds: it may have refused its options. */
 static int ask_once(struct npumem *npumem, const struct npumem_options *options, struct npumem_error *why)
 {
 	int status;
@@ -84,7 +84,7 @@ static int open_remote(const struct address *address, const struct npumem_option
 	if (err)
 		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot reach %.80s: $NPUMEM_SSH or ssh: %s",
 					address->host, strerror(-err));
-	/* An answer takes longer than anybody should look for it. */
+	/* An answer over ssh takes longer than polling is worth. */
 	options.spin_us = NPUMEM_NO_SPIN;
 	options.call_ms = options.connect_ms;
 	request_clear(&why);

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Up to here a double tells all integers apart. */
+/* A double holds all integers up to here exactly. */
 #define DOUBLE_EXACT (INT64_C(1) << 53)
 
 size_t json_utf8(const unsigned char *at)

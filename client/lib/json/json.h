@@ -7,7 +7,7 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-/* What of a message is told, and how. */
+/* Which parts of a message are written, and how. */
 enum json_form {
 	JSON_SIZES, /* for looking at: of bytes how many there are; fixed64 as 16 hexadecimal digits */
 	JSON_WHOLE, /* all, by protobuf's mapping: bytes in base64; what a double does not hold as strings */

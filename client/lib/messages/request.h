@@ -33,11 +33,11 @@ struct request_kind {
 struct npumem_request {
 	struct npumem *npumem;
 	const struct request_kind *kind;
-	npumem_callback *callback; /* NULL: nobody wants to know */
+	npumem_callback *callback; /* NULL: none */
 	void *context;
 	struct npumem_request *next, *previous; /* among the live ones, in the order sent; or free ones */
 	struct result *results;			/* what its answer and its state are made in */
-	const void *answer;			/* the object of it that the callback is told */
+	const void *answer;			/* its object that the callback gets */
 	void *state;				/* of its kind */
 	size_t n;				/* likewise: how many, or how much, is expected */
 	uint64_t first_id, last_id;		/* what is sent and not answered is among these */
@@ -73,7 +73,7 @@ int request_call(struct npumem *npumem, const struct request_kind *kind, Npumem_
 		 const struct request_extra *extra, NPUMEM_ASYNC);
 /* After its first message was sent with that status, which it returns. */
 int request_sent(struct npumem_request *request, int status, struct npumem_request **out);
-/* Ends one without telling anybody: what is in flight of it is answered to nobody. */
+/* Ends a request without its callback; answers to its messages in flight are dropped. */
 void request_end(struct npumem_request *request);
 /* As npumem_error_clear for an error that may be NULL, without touching its kilobytes of unused fields: this runs
  * in every call. */
@@ -85,7 +85,7 @@ static inline void request_clear(struct npumem_error *error)
 		error->message[0] = 0;
 	}
 }
-/* RESOURCE_EXHAUSTED, for what its answer tells. */
+/* Sets RESOURCE_EXHAUSTED for a result and returns it. */
 int request_no_memory(struct npumem_error *error);
 
 /* ---- for the engine ---- */

@@ -1,5 +1,5 @@
 /* What a connection without shared memory remembers, so that system memory can be had over it all the same: the
- * shapes of tensors that it was told of, and segments of this process's own. */
+ * shapes of tensors that calls returned, and segments of this process's own. */
 #ifndef CLIENT_LIB_STAGED_H
 #define CLIENT_LIB_STAGED_H
 

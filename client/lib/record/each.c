@@ -1,4 +1,4 @@
-/* A record as text, request by request. What it holds of data is told by its size. */
+/* A record as text, request by request. Of data it has the size only. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

@@ -114,7 +114,7 @@ static struct recording *recording_of(struct npumem_request *made, const struct 
 	return recording;
 }
 
-/* Before anybody has ended it. */
+/* While the record is not ended. */
 static int take_more(struct npumem_request *request, const Npumem__V1__Response *response,
 		     struct npumem_error *error)
 {

@@ -6,7 +6,7 @@
 
 #define RECORD_MAGIC "npumem record 2\n"
 enum { RECORD_MAGIC_BYTES = 16 };
-/* Of a snapshot: the file by which one is told from another. */
+/* The file that identifies a snapshot. */
 #define RECORD_MANIFEST "manifest"
 
 /* What the device holds, in numbers. */

@@ -317,7 +317,7 @@ static int send_again(struct npumem_replay *replay, struct replay_peer *peer, co
 
 /* ---- sessions ---- */
 
-/* Closes, and waits until its tensors are gone: a session's end is told by nobody. */
+/* Closes, and waits until its tensors are freed: no message announces the end of a session. */
 static void end_peer(struct npumem_replay *replay, uint64_t session, struct npumem *admin)
 {
 	struct replay_peer **at = replay_peer_find(&replay->peers, session);

@@ -1,6 +1,6 @@
 /* Words and empty blocks are strided boxes, at most two of each: a last channel that is narrower than the others
- * has one of its own, and empty blocks lie before and behind an NPU's rows. Only what tells the asked kinds from
- * the others is prepared. Works for any strides > 0, so for the places of views too. */
+ * has one of its own, and empty blocks lie before and behind an NPU's rows. Only the boxes that separate the asked
+ * kinds from the others are prepared. Works for any strides > 0, so for the places of views too. */
 #include "include/formulas/boxes/kind_mask.h"
 
 #include <string.h>
@@ -215,7 +215,7 @@ int64_t kind_mask_until(const struct kind_mask *mask, int64_t at, bool *in)
 			until = box_until < until ? box_until : until;
 			kind = in_box ? kinds[part] : kind;
 		}
-	/* Where data and dummies are not told apart, they are both asked for or neither. */
+	/* If data and dummies are not distinguished, both are asked for or neither. */
 	*in = mask->kinds & kind;
 	return until;
 }

@@ -29,7 +29,7 @@ void numeric_bounds_load(const struct npumem_terms *terms, int64_t give_up_data,
 struct numeric_span numeric_bounds_product(const struct numeric_load *load);
 
 /* How many steps of at least `low` and at most `high` fit into the accumulator beside the bias; -1 where the bias
- * alone does not. *up tells which end the next one would pass. */
+ * alone does not. *up: which end the next one would pass. */
 int64_t numeric_bounds_steps(const struct numeric_load *load, int64_t low, int64_t high, bool *up);
 
 /* The exact extremes of the total, the bias included; those of the part where bias_beyond. */

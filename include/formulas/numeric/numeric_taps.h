@@ -1,4 +1,4 @@
-/* How many taps of a window can meet one output, along one axis. */
+/* How many taps of a window one output can have, along one axis. */
 #ifndef FORMULAS_NUMERIC_TAPS_H
 #define FORMULAS_NUMERIC_TAPS_H
 

@@ -51,7 +51,7 @@ int stream_open_of_samples(struct stream *stream, const char *path, const struct
  * RESOURCE_EXHAUSTED. */
 int stream_read(struct stream *stream, void *data, size_t n, struct npumem_error *error);
 
-/* What an array is told to be in its file. */
+/* The shape in an array's file. */
 enum { STREAM_DIMS_MAX = 8 };
 struct stream_dims {
 	unsigned n;
@@ -63,7 +63,7 @@ int stream_create(struct stream *stream, FILE *file, const char *path, const str
 		  bool dequantize, const struct stream_dims *dims, struct npumem_error *error);
 int stream_write(struct stream *stream, const void *data, size_t n, struct npumem_error *error);
 
-/* Of both; a file that was written is told good only here. 0 or INTERNAL. */
+/* Ends reading or writing. Only a 0 from here says that the file was written. 0 or INTERNAL. */
 int stream_close(struct stream *stream, struct npumem_error *error);
 
 /* N,C,H,W of a place's array, or rows, cols; how many. */

@@ -33,7 +33,7 @@ int values_shape(const struct values *values, struct npumem_dims *shape, struct 
 
 /* Into the containers of a tensor's type: real numbers are rounded to fixed point (*saturated counts), or to fp32;
  * integers are those of the container. 0; INVALID: real numbers for integers, integers out of range or for fp32, a
- * NaN for fixed point; the message tells where. */
+ * NaN for fixed point; the message has the place. */
 int values_encode(const struct values *values, int dtype, int64_t frac_bits, int rounding, void *containers,
 		  int64_t *saturated, struct npumem_error *error);
 /* Rows of numbers that line up, with a line of the index before each plane of the last two dimensions. `n_dims` 2

@@ -1,5 +1,5 @@
 /* Works on the text line by line. Invariant: a metric's head is printed where its first device has it, and then
- * the samples of all that have it, whatever the versions of the daemons tell. */
+ * the samples of all that have it, also if the daemons' versions differ. */
 #include "client/ctl/core/devices/labels.h"
 
 #include <stdlib.h>

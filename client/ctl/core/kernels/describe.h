@@ -1,4 +1,5 @@
-/* A kernel as its rows tell it: tensors with their shapes, parameters with what they take, rounding, source. */
+/* A kernel as its rows describe it: tensors with their shapes, parameters with what they take, rounding, source.
+ */
 #ifndef CTL_CORE_DESCRIBE_H
 #define CTL_CORE_DESCRIBE_H
 
@@ -15,7 +16,7 @@ struct describe_provenance {
 };
 const struct describe_provenance *describe_provenance(const struct npumem_kernel_row *row);
 
-/* "[1,O,1,1]": the shape that the summary tells of a role (of a family its first name: "in" of "in*"), or "".
+/* "[1,O,1,1]": the shape that the summary gives for a role (of a family its first name: "in" of "in*"), or "".
  * Returns `text`, DESCRIBE_SHAPE_BYTES long. */
 const char *describe_shape(const struct npumem_kernel_row *row, const char *role, char *text);
 

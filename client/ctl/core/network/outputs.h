@@ -1,5 +1,5 @@
-/* The files that a network's reads write: below one folder, whatever the network says. A network may come from
- * somebody else, so its paths are no paths of this user's. */
+/* The files that a network's reads write: below one folder, whatever the network says. Another user may
+ * have written the network, so its paths must not reach files elsewhere. */
 #ifndef CTL_CORE_NETWORK_OUTPUTS_H
 #define CTL_CORE_NETWORK_OUTPUTS_H
 

@@ -1,4 +1,4 @@
-/* The daemon's facts as it told them. Owns nothing. */
+/* What npumem_info returned, as JSON. Owns nothing. */
 #include "client/ctl/core/output/facts.h"
 
 const char *facts_name(const char *name)

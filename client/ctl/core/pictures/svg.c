@@ -254,7 +254,7 @@ static void svg_legend(struct svg *svg)
 static void svg_styles(const struct svg *svg, FILE *out)
 {
 	fprintf(out, "<style>\n%s", styles);
-	/* Hues a pale and a strong one apart: more of them could not be told from each other. */
+	/* A pale and a strong tone of each hue: more hues could not be distinguished. */
 	for (unsigned i = 0; i < SVG_COLOURS; i++)
 		if (svg->colours >> i & 1)
 			fprintf(out,

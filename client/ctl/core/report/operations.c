@@ -153,7 +153,7 @@ static void set_done(struct reading *reading, json_t *row, const json_t *done)
 }
 
 /* What its DMA moves: inline data, or all of its first tensor. Of a part of one, to or from a segment, the record
- * tells no type. */
+ * has no type. */
 static void set_bytes(struct reading *reading, json_t *row, const json_t *message, const json_t *tensors)
 {
 	const json_t *write = json_object_get(message, "write"), *read = json_object_get(message, "read");
@@ -166,7 +166,7 @@ static void set_bytes(struct reading *reading, json_t *row, const json_t *messag
 		set(reading, row, "bytes", json_integer(bytes));
 }
 
-/* One that ran, or (done == NULL) of which the answer tells nothing. */
+/* An operation that ran; done == NULL: the answer has no result of it. */
 static void add_row(struct reading *reading, const json_t *message, int index, const json_t *done)
 {
 	char name[64];

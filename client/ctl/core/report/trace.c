@@ -1,7 +1,7 @@
 /* A track must not have slices that overlap, or viewers drop the later ones: what runs beside another of its
  * client and queue goes to the next track. Waits overlap at will, so that they are asynchronous events, which a
- * viewer spreads itself; so is what finds no track. What a record tells of times is not believed: what ends before
- * it starts, or is before all else, is left out. */
+ * viewer spreads itself; so is what finds no track. Times of a record are not trusted: an entry that ends before
+ * it starts, or begins before the record does, is left out. */
 #include "client/ctl/core/report/trace.h"
 
 #include <stdlib.h>

@@ -299,7 +299,7 @@ bool mapping_implies(const char *kernel, const char *role, const char *param)
 	return false;
 }
 
-/* A vector that says nothing of its activation has none; the device wants to be told. */
+/* A vector without an activation means none; the device needs the parameter. */
 static int act_add(const struct npumem_kernel_row *row, struct npumem_param *params, unsigned *n_params,
 		   struct npumem_error *error)
 {

@@ -1,7 +1,7 @@
 /* The engine of a connection: messages out, answers in, never waiting unless asked to. Knows no call by name.
  *
- * Invariant: once broken, a connection stays broken, and all requests are told why. One that is closed from within
- * a callback goes when the outermost engine_turn or engine_wait returns. */
+ * Invariant: once broken, a connection stays broken, and all requests get the reason. One that is closed from
+ * within a callback is freed when the outermost engine_turn or engine_wait returns. */
 #ifndef CLIENT_LIB_ENGINE_H
 #define CLIENT_LIB_ENGINE_H
 
@@ -44,7 +44,7 @@ struct npumem {
 	volatile sig_atomic_t interrupted; /* npumem_interrupt */
 	struct npumem_error broken;	   /* status UNAVAILABLE once the connection is over */
 	struct npumem_error ending;	   /* the daemon's own reason for ending it, if it gave one */
-	npumem_event_callback *on_event;   /* NULL: nobody wants to know */
+	npumem_event_callback *on_event;   /* NULL: none */
 	void *event_context;
 	pid_t child;   /* a private daemon or ssh, or 0 */
 	int child_log; /* what it wrote to stderr, or -1 */
@@ -53,11 +53,11 @@ struct npumem {
 
 /* Takes over `fd`, a connected socket, also where it fails. `options` are complete. 0 or -ENOMEM. */
 int engine_new(const struct memory *memory, int fd, const struct npumem_options *options, struct npumem **out);
-/* Tells all waiting requests CANCELLED, closes the socket, ends what was handed out, and frees; from within a
- * callback, when that has returned. */
+/* Answers all waiting requests with CANCELLED, closes the socket, ends what was handed out, and frees; from within
+ * a callback, when that has returned. */
 void engine_close(struct npumem *npumem);
 
-/* Queues a message of a request (NULL: its answer is for nobody); its id is filled in. Small ones wait in the
+/* Queues a message of a request (NULL: its answer is dropped); its id is filled in. Small ones wait in the
  * queue for the next engine_turn, so that a pipeline costs few system calls. As request_send. */
 int engine_send(struct npumem *npumem, struct npumem_request *request, Npumem__V1__Request *message,
 		const struct request_extra *extra, struct npumem_error *error);
@@ -76,7 +76,7 @@ int engine_turn(struct npumem *npumem, struct npumem_error *error);
 /* The same, but first waits until there is something to do. */
 int engine_wait(struct npumem *npumem, struct npumem_error *error);
 
-/* Breaks the connection for a reason; the waiting requests are told at the next turn. Returns UNAVAILABLE. */
+/* Breaks the connection for a reason; the waiting requests are answered at the next turn. Returns UNAVAILABLE. */
 int engine_break(struct npumem *npumem, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Why it broke. */
 int engine_error(const struct npumem *npumem, struct npumem_error *error);
@@ -92,9 +92,9 @@ void engine_hang_up(struct npumem *npumem);
 /* Takes over a connected socket after that. 0, or -errno and it has not. */
 int engine_connected(struct npumem *npumem, int fd);
 
-/* Each queues a message, whoever else's wait: 0 or -ENOMEM. Of the connection's own, with an fd that is duplicated
- * (-1: none); `is_again`: its answer is waited for, by nobody. The same of a kept one. A request that was not
- * answered, as it was. */
+/* Each queues a message, also while requests wait: 0 or -ENOMEM. _ask: a message of the connection itself, with an
+ * fd that is duplicated (-1: none); `is_again`: its answer is expected, and dropped. _ask_kept: a kept message in
+ * the same way. _send_again: an unanswered request, unchanged. */
 int engine_ask(struct npumem *npumem, Npumem__V1__Request *message, int fd, bool is_again);
 int engine_ask_kept(struct npumem *npumem, struct kept *kept);
 int engine_send_again(struct npumem *npumem, const struct pending *pending);

@@ -1,4 +1,4 @@
-/* What the daemon sends: answers to who waits for them, events, and the end. */
+/* What the daemon sends: answers, which go to their requests, events, and the end of the stream. */
 #include "client/lib/connection/engine/engine.h"
 
 #include <errno.h>

@@ -191,7 +191,7 @@ int64_t resume_due(const struct resume *resume)
 	return resume->state == RESUME_AWAY && resume->next < resume->limit ? resume->next : resume->limit;
 }
 
-/* Whose socket it is: the same user's as before, or root's, who may listen for it. */
+/* True if the peer has the same uid as before, or is root, which may listen for any user. */
 static bool is_peer(struct resume *resume, int fd)
 {
 	uid_t uid;
@@ -284,7 +284,8 @@ static bool take_token(struct resume *resume, const Npumem__V1__Resumed *resumed
 		return false;
 	memcpy(resume->token, resumed->token.data, resumed->token.len);
 	resume->token_bytes = resumed->token.len;
-	/* The daemon counts from its own start: who knows better how long that takes may look for longer. */
+	/* The daemon's time does not include its start. A caller that knows how long a start takes sets resume_ms.
+	 */
 	if (!resume->patience_ns)
 		resume->patience_ns = seconds;
 	resume->state = RESUME_READY;
@@ -334,7 +335,7 @@ bool resume_takes(struct npumem *npumem, const Npumem__V1__Response *response)
 	return true;
 }
 
-/* ---- what a new daemon has to be told ---- */
+/* ---- what a new daemon gets first ---- */
 
 static void add_segment(struct npumem *npumem, uint64_t id, struct kept *kept)
 {

@@ -30,7 +30,7 @@ enum inbox_result {
 
 enum inbox_result inbox_next(struct inbox *inbox, const struct memory *memory, const uint8_t **message,
 			     size_t *bytes, struct payload *payload);
-/* Of the frame that inbox_next told the payload of: goes to `to`, or (NULL) remains in its message. */
+/* The payload of the frame of the last inbox_next: goes to `to`, or (NULL) remains in its message. */
 void inbox_direct(struct inbox *inbox, const struct payload *payload, uint8_t *to);
 /* Drops the complete frame. */
 void inbox_consume(struct inbox *inbox);

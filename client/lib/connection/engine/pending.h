@@ -10,7 +10,7 @@
 
 struct pending {
 	uint64_t id;			/* 0: a free slot */
-	struct npumem_request *request; /* NULL: nobody waits for the answer any more */
+	struct npumem_request *request; /* NULL: the answer will be dropped */
 	uint8_t *to;			/* where its data belong; NULL: it has none, or its request takes them */
 	size_t bytes;
 	struct kept *kept; /* the message, to be sent again; NULL: it is not */

@@ -1,5 +1,5 @@
-/* A session that outlives its connection: the token that the daemon gave for it, the search for a daemon that has
- * found the session again, and what it is to be told there before anything new.
+/* A session that outlives its connection: the token that the daemon gave for it, the search for a daemon that
+ * continues the session, and the messages that this daemon gets before any new one.
  *
  * Where there is a token, all requests are kept until they are answered (kept.h). Where there is none, nothing is,
  * and a connection that ends is over. */
@@ -65,7 +65,7 @@ static inline bool resume_is_away(const struct resume *resume)
 {
 	return resume->state >= RESUME_AWAY;
 }
-/* What a request is to tell as answered_below; 0: nothing. */
+/* The value of answered_below in a request; 0: none. */
 uint64_t resume_below(struct npumem *npumem, Npumem__V1__Request__CallCase call);
 
 /* The stream has ended, for `why`. True: another is looked for; false: it is over. */
@@ -80,10 +80,10 @@ void resume_turn(struct npumem *npumem);
 
 /* Takes the answer to its own request; false: it is another's. Breaks the connection where that cannot be. */
 bool resume_takes(struct npumem *npumem, const Npumem__V1__Response *response);
-/* A request is answered: what it has changed of what a new daemon is to be told. Its message goes. */
+/* A request is answered: updates what a new daemon gets first, and frees the kept message. */
 void resume_settle(struct npumem *npumem, struct pending *pending, const Npumem__V1__Response *response);
-/* Nobody waits for a request's answer any more, and what it was lent goes back. Where that takes memory which is
- * not there, nothing is kept from now on. */
+/* A request ends before its answer, and the caller's memory in it is no longer used. If there is no memory for a
+ * copy, no request is kept from now on. */
 void resume_disown(struct npumem *npumem, struct pending *pending);
 
 #endif

@@ -10,7 +10,7 @@
 #include "client/lib/connection/clock.h"
 
 struct watch {
-	int fd;	    /* -1: nobody has asked for it */
+	int fd;	    /* -1: the caller has not asked for it */
 	int timer;  /* in its set */
 	int socket; /* that is watched, or -1 */
 	bool wants_write;
@@ -27,7 +27,7 @@ int watch_replace(struct watch *watch, int socket);
 /* Whether it is to be readable, too, where the socket can be written. */
 void watch_write(struct watch *watch, bool wants_write);
 /* It is to be readable from then on, too (clock.h), whatever the socket does, until it is set to another time. For
- * who sleeps without asking for how long, as is right while there is a daemon. */
+ * a caller that sleeps without a timeout, which is right while there is a daemon. */
 void watch_timer(struct watch *watch, int64_t at);
 void watch_close(struct watch *watch);
 

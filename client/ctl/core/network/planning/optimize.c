@@ -100,7 +100,7 @@ static bool is_fixed(const struct packing *packing, size_t i)
 	return packing->lives.list[i].place.offset != NPUMEM_ANY;
 }
 
-/* At the lowest offset where it meets none of the first n of the order that live with it. */
+/* The lowest offset at which it overlaps none of the first n tensors of the order that live at the same time. */
 static int64_t first_fit(struct packing *packing, size_t n, size_t index)
 {
 	const struct lives_tensor *list = packing->lives.list, *one = &list[index];

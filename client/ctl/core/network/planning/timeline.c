@@ -19,7 +19,7 @@ enum {
 	TIMELINE_LISTED_NAME = 44, /* bytes of a name to the right */
 	TIMELINE_LISTED_REST = 30, /* characters behind it */
 	TIMELINE_LISTED_COLUMNS = 5,
-	TIMELINE_SHARES = 6, /* height from which on shares can be told apart */
+	TIMELINE_SHARES = 6, /* height from which on shares can be distinguished */
 	TIMELINE_LABEL = 44, /* width that the number of an operation needs */
 };
 
