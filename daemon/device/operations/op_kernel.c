@@ -25,20 +25,14 @@ static int invalid(const struct error_context *context, const char *format, ...)
 
 /* ---- roles and parameters ---- */
 
-static struct npumem_dims kernel_shape(const struct npumem_place *place)
-{
-	if (place->layout == NPUMEM_MATRIX)
-		return (struct npumem_dims){place->rows, place->cols, 1, 1};
-	return place->shape;
-}
-
 static void add_operand(struct op_work *work, const struct op_operand *operand, unsigned role)
 {
-	const struct npumem_place *place = TENSOR_PLACE(operand->tensor);
+	const struct tensor *tensor = operand->tensor;
+	int64_t frac_bits = tensor_frac_bits(tensor);
 	work->operands[work->n] = (struct kernel_operand){
-		.dtype = place->dtype,
-		.frac_bits = place->frac_bits == NPUMEM_ANY ? 0 : place->frac_bits,
-		.shape = kernel_shape(place),
+		.dtype = tensor_dtype(tensor),
+		.frac_bits = frac_bits == NPUMEM_ANY ? 0 : frac_bits,
+		.shape = tensor_shape(tensor),
 	};
 	work->tensors[work->n] = operand->tensor;
 	memcpy(work->names[work->n], operand->role, sizeof(operand->role));
@@ -222,17 +216,18 @@ static int look_aliases(const struct device *device, const struct op_work *work,
 			const struct error_context *context)
 {
 	struct intersect_range range;
-	const struct npumem_place *a = TENSOR_PLACE(work->tensors[out]);
+	const struct tensor *a = work->tensors[out];
 	for (unsigned i = 0; i < work->n; i++) {
-		const struct npumem_place *b = TENSOR_PLACE(work->tensors[i]);
-		if (i == out || (work->output[i] && i > out))
+		const struct tensor *b = work->tensors[i];
+		if (i == out || (work->output[i] && i > out) || tensor_root(a) != tensor_root(b))
 			continue;
-		if (!work->output[i] && work->kernel->in_place && intersect_same(a, b) && a->dtype == b->dtype)
+		bool is_same = !work->output[i] && op_operands_are_same(a, b);
+		if (is_same && work->kernel->in_place && tensor_dtype(a) == tensor_dtype(b))
 			continue;
-		if (tensor_root(work->tensors[out]) != tensor_root(work->tensors[i]) ||
-		    !intersect_first(&device->options.geometry, a, KINDS_DATA, b, KINDS_DATA, &range))
+		if (!intersect_first(&device->options.geometry, TENSOR_PLACE(a), KINDS_DATA, TENSOR_PLACE(b),
+				     KINDS_DATA, &range))
 			continue;
-		if (!work->output[i] && intersect_same(a, b))
+		if (is_same)
 			return invalid(context, "kernel %s cannot work in place: %s and %s are one tensor",
 				       work->call.row->name, work->names[out], work->names[i]);
 		return invalid(context,
