@@ -399,9 +399,10 @@ static int64_t steps_of(const struct device *device, struct op_work *work)
  * Without operands or parameters that the kernel takes the operation will be refused, which is short. */
 static int64_t steps_before_check(const struct device *device, const struct op *op)
 {
-	struct npumem_error ignored = {.status = 0};
+	struct npumem_error ignored;
 	const struct error_context quiet = {.error = &ignored};
 	struct op_work work;
+	npumem_error_clear(&ignored);
 	int status = take_call(device, op, &work, &quiet);
 	if (!status)
 		status = work.kernel->check(&work.call, &ignored);
@@ -462,17 +463,23 @@ static int run_kernel(struct device *device, struct op *op, const struct error_c
 	return status;
 }
 
+static struct op_access kernel_access(struct tensor *tensor, bool output)
+{
+	return (struct op_access){tensor, output, output ? KINDS_FOOTPRINT : KINDS_DATA};
+}
+
+/* Of a run that was checked they are known, in the order of roles. */
 static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
 {
+	const struct op_work *work = op->work;
 	const struct roles *roles = roles_of(op->kernel);
 	unsigned n = 0, number;
-	for (unsigned i = 0; i < op->n_operands && i < NPUMEM_OPERANDS_MAX; i++) {
+	for (; work && n < work->n; n++)
+		accesses[n] = kernel_access(work->tensors[n], work->output[n]);
+	for (unsigned i = 0; !work && i < op->n_operands && i < NPUMEM_OPERANDS_MAX; i++) {
 		int role = roles_find(roles, op->operands[i].role, &number);
-		if (role < 0)
-			continue;
-		bool output = roles->all[role].output;
-		accesses[n++] =
-			(struct op_access){op->operands[i].tensor, output, output ? KINDS_FOOTPRINT : KINDS_DATA};
+		if (role >= 0)
+			accesses[n++] = kernel_access(op->operands[i].tensor, roles->all[role].output);
 	}
 	return n;
 }
