@@ -132,43 +132,37 @@ int npumem_uninitialized_parse(const char *name)
 }
 
 struct dtype_row {
-	int number;
 	unsigned bytes;
 	int64_t low, high;
 	bool fixed;
 };
 
 static const struct dtype_row dtype_rows[] = {
-#define DTYPE(NAME, name, number, bytes, low, high, fixed) {number, bytes, low, high, fixed},
+#define DTYPE(NAME, name, number, bytes, low, high, fixed) [number] = {bytes, low, high, fixed},
 #include <npumem/dtypes.def>
 #undef DTYPE
 };
 
+/* 0 is no type's number: its row has nothing. */
 static const struct dtype_row *dtype_row(int dtype)
 {
-	for (size_t i = 0; i < COUNT(dtype_rows); i++) {
-		if (dtype_rows[i].number == dtype)
-			return &dtype_rows[i];
-	}
-	return NULL;
+	return &dtype_rows[dtype > 0 && (size_t)dtype < COUNT(dtype_rows) ? dtype : 0];
 }
 
 unsigned npumem_dtype_bytes(int dtype)
 {
-	const struct dtype_row *row = dtype_row(dtype);
-	return row ? row->bytes : 0;
+	return dtype_row(dtype)->bytes;
 }
 
 bool npumem_dtype_is_fixed(int dtype)
 {
-	const struct dtype_row *row = dtype_row(dtype);
-	return row && row->fixed;
+	return dtype_row(dtype)->fixed;
 }
 
 bool npumem_dtype_range(int dtype, int64_t *low, int64_t *high)
 {
 	const struct dtype_row *row = dtype_row(dtype);
-	if (!row || row->low == row->high)
+	if (row->low == row->high)
 		return false;
 	*low = row->low;
 	*high = row->high;

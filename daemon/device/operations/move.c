@@ -238,9 +238,10 @@ bool move_fill(struct local *local, const struct npumem_place *to, const void *v
 	const struct parts_range whole = parts_whole(to);
 	struct move_side there = side_of_place(local, to);
 	struct move move;
-	int64_t size = there.element_bytes;
-	for (size_t i = 0; i < sizeof(fill.pattern); i += (size_t)size)
-		memcpy(fill.pattern + i, value, (size_t)size);
+	size_t size = (size_t)there.element_bytes;
+	memcpy(fill.pattern, value, size);
+	for (; size < sizeof(fill.pattern); size *= 2)
+		memcpy(fill.pattern + size, fill.pattern, size);
 	move_init(&move, &there, &there, watch);
 	move.act = move_box_fill;
 	move.ctx = &fill;

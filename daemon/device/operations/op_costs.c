@@ -2,7 +2,7 @@
 #include <npumem/costs.h>
 #include <string.h>
 
-#include "daemon/device/operations/op_rule.h"
+#include "daemon/device/operations/op_operands.h"
 
 static int64_t bytes_of(const struct tensor *tensor)
 {
@@ -16,10 +16,9 @@ static const struct tensor *run_costs(const struct op *op, struct npumem_costs *
 	const struct tensor *first = NULL;
 	unsigned n = op_accesses(op, accesses);
 
-	/* A checked run has an access for each operand. */
 	for (unsigned i = 0; i < n; i++) {
 		const struct npumem_place *place = TENSOR_PLACE(accesses[i].tensor);
-		const char *role = op->operands[i].role;
+		const char *role = op->work->names[i];
 		int64_t *sum = accesses[i].writes ? &costs->written_bytes : &costs->read_bytes;
 
 		operands[i] = (struct npumem_cost_operand){role, place->shape, place->rows, place->cols};

@@ -257,26 +257,19 @@ static int run_fill(struct device *device, struct op *op, const struct error_con
 	return end(op, whole, context);
 }
 
-static struct npumem_dims logical_shape(const struct npumem_place *place)
-{
-	if (place->layout == NPUMEM_MATRIX)
-		return (struct npumem_dims){place->rows, place->cols, 1, 1};
-	return place->shape;
-}
-
 static int check_same_kind(const struct op *op, const struct error_context *context)
 {
-	const struct npumem_place *to = TENSOR_PLACE(op->tensor), *from = TENSOR_PLACE(op->source);
-	struct npumem_dims a = logical_shape(to), b = logical_shape(from);
-	if (to->dtype != from->dtype)
+	const struct tensor *to = op->tensor, *from = op->source;
+	struct npumem_dims a = tensor_shape(to), b = tensor_shape(from);
+	if (tensor_dtype(to) != tensor_dtype(from))
 		return npumem_error_set(context->error, NPUMEM_INVALID,
 					"the destination is %s, the source %s: use convert_tensor",
-					npumem_dtype_name(to->dtype), npumem_dtype_name(from->dtype));
-	if (to->frac_bits != from->frac_bits)
+					npumem_dtype_name(tensor_dtype(to)), npumem_dtype_name(tensor_dtype(from)));
+	if (tensor_frac_bits(to) != tensor_frac_bits(from))
 		return npumem_error_set(context->error, NPUMEM_INVALID,
 					"the destination has %" PRId64 " frac_bits, the source %" PRId64
 					": use convert_tensor",
-					to->frac_bits, from->frac_bits);
+					tensor_frac_bits(to), tensor_frac_bits(from));
 	if (memcmp(&a, &b, sizeof(a)))
 		return npumem_error_set(context->error, NPUMEM_INVALID,
 					"the destination is %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64

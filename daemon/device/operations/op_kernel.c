@@ -25,20 +25,14 @@ static int invalid(const struct error_context *context, const char *format, ...)
 
 /* ---- roles and parameters ---- */
 
-static struct npumem_dims kernel_shape(const struct npumem_place *place)
-{
-	if (place->layout == NPUMEM_MATRIX)
-		return (struct npumem_dims){place->rows, place->cols, 1, 1};
-	return place->shape;
-}
-
 static void add_operand(struct op_work *work, const struct op_operand *operand, unsigned role)
 {
-	const struct npumem_place *place = TENSOR_PLACE(operand->tensor);
+	const struct tensor *tensor = operand->tensor;
+	int64_t frac_bits = tensor_frac_bits(tensor);
 	work->operands[work->n] = (struct kernel_operand){
-		.dtype = place->dtype,
-		.frac_bits = place->frac_bits == NPUMEM_ANY ? 0 : place->frac_bits,
-		.shape = kernel_shape(place),
+		.dtype = tensor_dtype(tensor),
+		.frac_bits = frac_bits == NPUMEM_ANY ? 0 : frac_bits,
+		.shape = tensor_shape(tensor),
 	};
 	work->tensors[work->n] = operand->tensor;
 	memcpy(work->names[work->n], operand->role, sizeof(operand->role));
@@ -222,17 +216,18 @@ static int look_aliases(const struct device *device, const struct op_work *work,
 			const struct error_context *context)
 {
 	struct intersect_range range;
-	const struct npumem_place *a = TENSOR_PLACE(work->tensors[out]);
+	const struct tensor *a = work->tensors[out];
 	for (unsigned i = 0; i < work->n; i++) {
-		const struct npumem_place *b = TENSOR_PLACE(work->tensors[i]);
-		if (i == out || (work->output[i] && i > out))
+		const struct tensor *b = work->tensors[i];
+		if (i == out || (work->output[i] && i > out) || tensor_root(a) != tensor_root(b))
 			continue;
-		if (!work->output[i] && work->kernel->in_place && intersect_same(a, b) && a->dtype == b->dtype)
+		bool is_same = !work->output[i] && op_operands_are_same(a, b);
+		if (is_same && work->kernel->in_place && tensor_dtype(a) == tensor_dtype(b))
 			continue;
-		if (tensor_root(work->tensors[out]) != tensor_root(work->tensors[i]) ||
-		    !intersect_first(&device->options.geometry, a, KINDS_DATA, b, KINDS_DATA, &range))
+		if (!intersect_first(&device->options.geometry, TENSOR_PLACE(a), KINDS_DATA, TENSOR_PLACE(b),
+				     KINDS_DATA, &range))
 			continue;
-		if (!work->output[i] && intersect_same(a, b))
+		if (is_same)
 			return invalid(context, "kernel %s cannot work in place: %s and %s are one tensor",
 				       work->call.row->name, work->names[out], work->names[i]);
 		return invalid(context,
@@ -404,9 +399,10 @@ static int64_t steps_of(const struct device *device, struct op_work *work)
  * Without operands or parameters that the kernel takes the operation will be refused, which is short. */
 static int64_t steps_before_check(const struct device *device, const struct op *op)
 {
-	struct npumem_error ignored = {.status = 0};
+	struct npumem_error ignored;
 	const struct error_context quiet = {.error = &ignored};
 	struct op_work work;
+	npumem_error_clear(&ignored);
 	int status = take_call(device, op, &work, &quiet);
 	if (!status)
 		status = work.kernel->check(&work.call, &ignored);
@@ -467,17 +463,23 @@ static int run_kernel(struct device *device, struct op *op, const struct error_c
 	return status;
 }
 
+static struct op_access kernel_access(struct tensor *tensor, bool output)
+{
+	return (struct op_access){tensor, output, output ? KINDS_FOOTPRINT : KINDS_DATA};
+}
+
+/* Of a run that was checked they are known, in the order of roles. */
 static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
 {
+	const struct op_work *work = op->work;
 	const struct roles *roles = roles_of(op->kernel);
 	unsigned n = 0, number;
-	for (unsigned i = 0; i < op->n_operands && i < NPUMEM_OPERANDS_MAX; i++) {
+	for (; work && n < work->n; n++)
+		accesses[n] = kernel_access(work->tensors[n], work->output[n]);
+	for (unsigned i = 0; !work && i < op->n_operands && i < NPUMEM_OPERANDS_MAX; i++) {
 		int role = roles_find(roles, op->operands[i].role, &number);
-		if (role < 0)
-			continue;
-		bool output = roles->all[role].output;
-		accesses[n++] =
-			(struct op_access){op->operands[i].tensor, output, output ? KINDS_FOOTPRINT : KINDS_DATA};
+		if (role >= 0)
+			accesses[n++] = kernel_access(op->operands[i].tensor, roles->all[role].output);
 	}
 	return n;
 }

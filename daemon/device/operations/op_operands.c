@@ -12,12 +12,12 @@
 enum { ARRAY_ALIGN = 64 };
 
 /* Of a packed place: each with the elements that are packed with it. */
-static bool in_one_piece(const struct npumem_place *place)
+static bool in_one_piece(const struct tensor *tensor)
 {
-	const struct npumem_dims *shape = &place->shape;
-	return place->layout != NPUMEM_MATRIX && (shape->w == 1 || place->stride.w == 1) &&
-	       (shape->h == 1 || place->stride.h == shape->w) &&
-	       shape->h * shape->w * place->word_bytes >= KERNEL_FEATURE_BYTES_MIN;
+	const struct tensor_packed *packed = &tensor->packed;
+	int64_t h = packed->shape.h, w = packed->shape.w;
+	return packed->layout != NPUMEM_MATRIX && (w == 1 || packed->stride.w == 1) &&
+	       (h == 1 || packed->stride.h == w) && h * w * packed->word_bytes >= KERNEL_FEATURE_BYTES_MIN;
 }
 
 static bool by_feature(const struct op_work *work, unsigned role)
@@ -29,15 +29,15 @@ static bool by_feature(const struct op_work *work, unsigned role)
  * packed elements for neighbours. */
 static bool packed_alike(const struct op_work *work)
 {
-	const struct npumem_place *first = TENSOR_PLACE(work->tensors[0]);
+	const struct tensor_packed *first = &work->tensors[0]->packed;
 	bool alike = work->kernel->in_place && first->lanes > 1 && first->shape.n % first->lanes == 0;
 	for (unsigned role = 0; role < work->call.n_roles; role++)
 		alike = alike && by_feature(work, role);
 	for (unsigned i = 0; i < work->n && alike; i++) {
-		const struct npumem_place *place = TENSOR_PLACE(work->tensors[i]);
-		alike = in_one_piece(place) && place->lanes == first->lanes &&
-			place->word_bytes == first->word_bytes &&
-			!memcmp(&place->shape, &first->shape, sizeof(place->shape));
+		const struct tensor_packed *packed = &work->tensors[i]->packed;
+		alike = in_one_piece(work->tensors[i]) && packed->lanes == first->lanes &&
+			packed->word_bytes == first->word_bytes &&
+			!memcmp(&packed->shape, &first->shape, sizeof(packed->shape));
 	}
 	return alike;
 }
@@ -57,7 +57,7 @@ static void set_in_place(struct op_work *work)
 	for (unsigned role = 0; role < work->call.n_roles; role++)
 		for (unsigned end = i + work->roles[role].n; i < end; i++)
 			work->in_place[i] = by_feature(work, role) && tensor_lanes(work->tensors[i]) == 1 &&
-					    in_one_piece(TENSOR_PLACE(work->tensors[i]));
+					    in_one_piece(work->tensors[i]);
 }
 
 /* Of these elements nothing is needed but the pack that is there. */
@@ -73,10 +73,9 @@ static bool is_packed(const struct op_work *work, unsigned i)
 
 static uint64_t array_bytes(const struct op_work *work, unsigned i)
 {
-	const struct npumem_place *place = TENSOR_PLACE(work->tensors[i]);
 	if (work->in_place[i] || work->gathered_as[i] != i || is_packed(work, i))
 		return 0;
-	return (uint64_t)(npumem_place_elements(place) * move_element_bytes(place));
+	return (uint64_t)tensor_data_bytes(work->tensors[i]);
 }
 
 static bool round_up(uint64_t bytes, size_t *rounded)
@@ -93,13 +92,19 @@ static bool add_bytes(size_t *total, uint64_t bytes)
 	return round_up(bytes, &rounded) && !__builtin_add_overflow(*total, rounded, total);
 }
 
+bool op_operands_are_same(const struct tensor *a, const struct tensor *b)
+{
+	return a == b ||
+	       (tensor_root(a) == tensor_root(b) && intersect_same(TENSOR_PLACE(a), TENSOR_PLACE(b)));
+}
+
 static void share_inputs(struct op_work *work)
 {
 	for (unsigned i = 0; i < work->n; i++) {
 		unsigned as = 0;
 		while (as < i &&
 		       (work->output[i] || work->output[as] || work->in_place[i] != work->in_place[as] ||
-			!intersect_same(TENSOR_PLACE(work->tensors[i]), TENSOR_PLACE(work->tensors[as]))))
+			!op_operands_are_same(work->tensors[i], work->tensors[as])))
 			as++;
 		work->gathered_as[i] = as;
 	}
@@ -175,9 +180,9 @@ bool op_operands_gather(const struct device *device, const struct op_work *work)
 {
 	struct move_watch watch = {.progress = work->call.progress};
 	for (unsigned i = 0; i < work->n; i++) {
-		const struct npumem_place *place = TENSOR_PLACE(work->tensors[i]);
 		if (work->output[i] || work->in_place[i] || work->gathered_as[i] != i || is_packed(work, i))
 			continue;
+		const struct npumem_place *place = TENSOR_PLACE(work->tensors[i]);
 		struct move_host host = move_dense(place, work->operands[i].data, 0);
 		if (!move_out(&device->local, place, 0, npumem_place_elements(place), &host, &watch))
 			return false;
@@ -189,9 +194,9 @@ void op_operands_scatter(struct device *device, const struct op_work *work)
 {
 	const struct move_watch watch = {.progress = work->call.progress};
 	for (unsigned i = 0; i < work->n; i++) {
-		const struct npumem_place *place = TENSOR_PLACE(work->tensors[i]);
 		if (!work->output[i])
 			continue;
+		const struct npumem_place *place = TENSOR_PLACE(work->tensors[i]);
 		struct move_host host = move_dense(place, work->operands[i].data, 0);
 		if (!work->in_place[i])
 			move_in_kernel(&device->local, place, &host, work->call.progress);

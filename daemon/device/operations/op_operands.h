@@ -26,6 +26,8 @@ struct op_work {
 	unsigned gathered_as[NPUMEM_OPERANDS_MAX];
 };
 
+/* Whether two tensors are the same elements in the same bytes. */
+bool op_operands_are_same(const struct tensor *a, const struct tensor *b);
 /* Decides which operands are copied and how much memory a run takes, and takes nothing. 0 or RESOURCE_EXHAUSTED.
  */
 int op_operands_plan(struct op_work *work, const struct error_context *context);

@@ -78,7 +78,8 @@ static bool same_params(const struct kernel_params *a, const struct kernel_param
 {
 	for (unsigned i = 0; i < NPUMEM_PARAMS_MAX; i++) {
 		const struct npumem_param *x = &a->given[i], *y = &b->given[i];
-		if (x->n_values != y->n_values || memcmp(x->values, y->values, x->n_values * sizeof(x->values[0])))
+		if (x->n_values != y->n_values ||
+		    (x->n_values && memcmp(x->values, y->values, x->n_values * sizeof(x->values[0]))))
 			return false;
 	}
 	return true;

@@ -19,7 +19,7 @@ struct npumem_place tensor_place(const struct tensor *tensor)
 	struct npumem_place place;
 
 	place.dtype = (int)packed->dtype;
-	place.frac_bits = (int64_t)packed->frac_bits - 1;
+	place.frac_bits = tensor_frac_bits(tensor);
 	place.layout = (int)packed->layout;
 	place.mode = (int)packed->mode;
 	place.shape = wide(&packed->shape);

@@ -105,6 +105,12 @@ static inline int tensor_dtype(const struct tensor *tensor)
 	return (int)tensor->packed.dtype;
 }
 
+/* NPUMEM_ANY of a type that has none. */
+static inline int64_t tensor_frac_bits(const struct tensor *tensor)
+{
+	return (int64_t)tensor->packed.frac_bits - 1;
+}
+
 static inline int64_t tensor_lanes(const struct tensor *tensor)
 {
 	return tensor->packed.lanes;
@@ -150,6 +156,16 @@ static inline int64_t tensor_columns(const struct tensor *tensor)
 	int64_t c = packed->shape.c;
 
 	return packed->layout == NPUMEM_MATRIX ? (c - 1) * packed->shape.w + packed->last_w : c;
+}
+
+/* As its kernels and its client see it: a matrix has rows and columns. */
+static inline struct npumem_dims tensor_shape(const struct tensor *tensor)
+{
+	const struct tensor_dims *shape = &tensor->packed.shape;
+
+	if (tensor->packed.layout == NPUMEM_MATRIX)
+		return (struct npumem_dims){shape->n, tensor_columns(tensor), 1, 1};
+	return (struct npumem_dims){shape->n, shape->c, shape->h, shape->w};
 }
 
 /* Elements of one N. */

@@ -148,10 +148,9 @@ static int add_operand(struct binding *binding, const Npumem__V1__Operand *messa
 		       struct npumem_error *error)
 {
 	struct op_operand *operand = &op->operands[op->n_operands];
-	int status;
+	enum access_need need = binding->is_bound ? ACCESS_READ : need_of(op, message->role);
+	int status = binding_find(binding, message->tensor, message->role, need, &operand->tensor, error);
 
-	status = binding_find(binding, message->tensor, message->role, need_of(op, message->role),
-			      &operand->tensor, error);
 	if (status)
 		return status;
 	strcpy(operand->role, message->role);

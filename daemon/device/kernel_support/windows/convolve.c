@@ -74,11 +74,11 @@ static struct product product_of(const struct kernel_call *call)
 	return (struct product){&convolution_roles, in->n, in->c, operands_get(call, CONVOLUTION_OUT)->shape.c};
 }
 
-/* What the call is; true where it is a product. */
-static bool load(struct kernel_call *call, int64_t groups, struct convolution *convolution, struct phase *phase)
+/* What the call is; true where it is a product. Only convolution_run writes to the call. */
+static bool load(const struct kernel_call *call, int64_t groups, struct convolution *convolution, struct phase *phase)
 {
 	*phase = whole(call);
-	convolution_init(convolution, call, groups);
+	convolution_init(convolution, (struct kernel_call *)(uintptr_t)call, groups);
 	bool product = is_product(phase, groups);
 	convolution->by_engine = !product && conv_fits(convolution, phase);
 	return product;
@@ -86,44 +86,40 @@ static bool load(struct kernel_call *call, int64_t groups, struct convolution *c
 
 size_t convolve_scratch_bytes(const struct kernel_call *call, int64_t groups)
 {
-	struct kernel_call copy = *call;
 	struct convolution convolution;
 	struct phase phase;
 	const struct product product = product_of(call);
-	if (load(&copy, groups, &convolution, &phase))
+	if (load(call, groups, &convolution, &phase))
 		return product_scratch_bytes(call, &product);
 	return convolution_scratch_bytes(&convolution, &phase);
 }
 
 size_t convolve_pack_bytes(const struct kernel_call *call, int64_t groups)
 {
-	struct kernel_call copy = *call;
 	struct convolution convolution;
 	struct phase phase;
 	const struct product product = product_of(call);
-	if (load(&copy, groups, &convolution, &phase))
+	if (load(call, groups, &convolution, &phase))
 		return product_pack_bytes(call, &product);
 	return convolution_pack_bytes(&convolution, &phase);
 }
 
 bool convolve_pack(const struct kernel_call *call, int64_t groups, void *pack)
 {
-	struct kernel_call copy = *call;
 	struct convolution convolution;
 	struct phase phase;
 	const struct product product = product_of(call);
-	if (load(&copy, groups, &convolution, &phase))
+	if (load(call, groups, &convolution, &phase))
 		return product_pack(call, &product, pack);
 	return convolution_pack(&convolution, &phase, pack);
 }
 
 int64_t convolve_steps(const struct kernel_call *call, int64_t groups)
 {
-	struct kernel_call copy = *call;
 	struct convolution convolution;
 	struct phase phase;
 	const struct product product = product_of(call);
-	if (load(&copy, groups, &convolution, &phase))
+	if (load(call, groups, &convolution, &phase))
 		return product_steps(call, &product);
 	return convolution_steps(&convolution, &phase);
 }
