@@ -9,7 +9,6 @@
 
 struct blocks_paths;
 struct depthwise;
-struct depthwise_channel;
 struct depthwise_outputs;
 struct folds;
 struct gemv_functions;
@@ -43,8 +42,7 @@ struct implementations {
 	void (*transpose_line)(unsigned bytes, const uint8_t *from, int64_t from_step, uint8_t *to,
 			       int64_t to_step);
 	/* May be NULL: nothing fits. */
-	int64_t (*depthwise_fx8)(const struct depthwise *depthwise, const struct depthwise_channel *channel,
-				 const struct depthwise_outputs *outputs);
+	int64_t (*depthwise_fx8)(const struct depthwise *depthwise, const struct depthwise_outputs *outputs);
 	/* That of UKERNEL_FX8_PIXELS may be NULL. */
 	const struct ukernel *ukernels[UKERNEL_TYPES];
 };

@@ -6,8 +6,10 @@
 #include "daemon/device/kernel_support/windows/convolve.h"
 #include "daemon/device/kernel_support/windows/depthwise.h"
 #include "daemon/device/kernel_support/windows/depthwise_plane.h"
+#include "daemon/device/kernel_support/gathered_pack.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/steps.h"
+#include "daemon/device/memory/blocks.h"
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
@@ -19,7 +21,6 @@ struct work {
 	struct window window;
 	struct weighted weighted;
 	bool whole, plane; /* in one pass; by a plane */
-	bool turned;	   /* H and W are exchanged: features of width 1 are a row as they lie */
 	struct depthwise depthwise;
 	struct depthwise_plane padded;
 	int64_t piece, pending, looked;
@@ -34,30 +35,29 @@ static int64_t largest(const struct work *work)
 	return taps * (1 << 14) + bias;
 }
 
-/* As their taps are for an ordinary window: few. */
+/* H and W are exchanged, where features of width 1 are a row as they lie. */
 static bool is_turned(const struct window *window)
 {
 	return window->w.in == 1 && window->w.out == 1 &&
 	       window->h.kernel * window->w.kernel <= DEPTHWISE_PLANE_TAPS_MAX;
 }
 
-static void turn(struct window *window)
+/* Whether it is turned. */
+static bool load_window(const struct kernel_call *call, struct window *window)
 {
-	struct window_axis h = window->h;
-	window->h = window->w;
-	window->w = h;
+	const struct npumem_dims *weights = &operands_get(call, CONVOLUTION_WEIGHTS)->shape;
+	struct window loaded;
+	window_read(call, &operands_get(call, CONVOLUTION_IN)->shape, weights->h, weights->w, &loaded, NULL);
+	bool turned = is_turned(&loaded);
+	*window = turned ? (struct window){.h = loaded.w, .w = loaded.h} : loaded;
+	return turned;
 }
 
 static void work_init(struct work *work, struct kernel_call *call)
 {
-	const struct npumem_dims *in = &operands_get(call, CONVOLUTION_IN)->shape;
-	const struct npumem_dims *weights = &operands_get(call, CONVOLUTION_WEIGHTS)->shape;
 	*work = (struct work){.call = call, .piece = kernel_piece(call)};
-	window_read(call, in, weights->h, weights->w, &work->window, NULL);
-	work->turned = is_turned(&work->window);
-	if (work->turned)
-		turn(&work->window);
-	weighted_init(&work->weighted, call, &convolution_roles, weights->h * weights->w);
+	load_window(call, &work->window);
+	weighted_init(&work->weighted, call, &convolution_roles, work->window.h.kernel * work->window.w.kernel);
 	const struct accumulator *accumulator = &work->weighted.accumulator;
 	work->whole = accumulator->sum_bytes == 4 && accumulator->result.bytes == 1 && accumulator->cannot_wrap &&
 		      depthwise_fits_fx8(call->isa, &work->window, &accumulator->result, largest(work));
@@ -70,10 +70,9 @@ static void work_init(struct work *work, struct kernel_call *call)
 		depthwise_plane_init(&work->padded, call, &work->window, &work->weighted);
 }
 
-/* Of a row of outputs, as many as make a piece. */
-static int64_t stretch(const struct kernel_call *call, int64_t width)
+static int64_t least(int64_t a, int64_t b)
 {
-	return width < kernel_piece(call) ? width : kernel_piece(call);
+	return a < b ? a : b;
 }
 
 static size_t scratch_bytes(const struct kernel_call *call)
@@ -86,7 +85,7 @@ static size_t scratch_bytes(const struct kernel_call *call)
 		return 0;
 	if (work.plane)
 		return depthwise_plane_scratch_bytes(call, &work.window);
-	return (size_t)stretch(call, work.window.w.out) * sizeof(int64_t);
+	return (size_t)kernel_stretch(call, work.window.w.out) * sizeof(int64_t);
 }
 
 static int64_t steps(const struct kernel_call *call)
@@ -131,18 +130,19 @@ static bool sum_row(struct work *work, const uint8_t *in, const uint8_t *weights
 	return true;
 }
 
-/* Each makes output channel o of batch item n; false where the rest is no longer wanted. */
+/* Each makes outputs of channel o, or of several ones; false where the rest is no longer wanted. */
 
-static bool run_rows(struct work *work, int64_t o, const uint8_t *in, const uint8_t *weights, uint8_t *out)
+static bool run_rows(struct work *work, int64_t o, const struct depthwise_channel *channel)
 {
 	const struct window_axis *w = &work->window.w;
 	for (int64_t y = 0; y < work->window.h.out; y++)
 		for (int64_t x = 0; x < w->out; x += work->piece) {
-			int64_t n = stretch(work->call, w->out - x);
-			if (!sum_row(work, in, weights, y, x, n))
+			int64_t n = kernel_stretch(work->call, w->out - x);
+			if (!sum_row(work, channel->in, channel->weights, y, x, n))
 				return false;
 			weighted_finish_channel(&work->weighted, work->call->scratch, n, o,
-						out + (y * w->out + x) * work->weighted.accumulator.result.bytes,
+						channel->out +
+							(y * w->out + x) * work->weighted.accumulator.result.bytes,
 						&work->call->counts);
 			if (!kernel_step_rarely(work->call, n, &work->pending))
 				return false;
@@ -150,63 +150,101 @@ static bool run_rows(struct work *work, int64_t o, const uint8_t *in, const uint
 	return true;
 }
 
-static bool run_whole(struct work *work, int64_t o, const uint8_t *in, const uint8_t *weights, uint8_t *out)
+/* As many channels of `left` as make a piece. */
+static int64_t batch(const struct work *work, int64_t left)
+{
+	int64_t most = work->piece / (work->window.h.out * work->window.w.out) + 1;
+	return least(left, least(most, DEPTHWISE_CHANNELS_MAX));
+}
+
+static int64_t bias_of(const struct work *work, int64_t o)
+{
+	const struct weighted *weighted = &work->weighted;
+	if (!work->whole || !weighted->bias)
+		return 0;
+	return weighted_element(weighted->bias, 1, o) * ((int64_t)1 << weighted->accumulator.bias_shift);
+}
+
+static bool run_whole(struct work *work, const struct depthwise_channel *channels, int64_t n_channels)
 {
 	const struct window_axis *h = &work->window.h, *w = &work->window.w;
-	const struct accumulator *accumulator = &work->weighted.accumulator;
-	struct depthwise_channel channel = {in, weights, 0, out};
-	if (work->weighted.bias)
-		channel.bias = ((const int8_t *)work->weighted.bias)[o] * ((int64_t)1 << accumulator->bias_shift);
-	int64_t rows = work->piece / w->out + 1;
+	int64_t rows = work->piece / w->out + 1, columns = least(w->out, work->piece + DEPTHWISE_VECTOR);
 	for (int64_t y = 0; y < h->out; y += rows)
-		for (int64_t x = 0; x < w->out; x += work->piece) {
-			int64_t n = stretch(work->call, w->out - x), count = h->out - y < rows ? h->out - y : rows;
-			struct depthwise_outputs outputs = {y, y + count, x, x + n};
-			work->call->counts.saturated += depthwise_run_fx8(work->call->isa, &work->depthwise, &channel, &outputs);
-			if (!kernel_step_rarely(work->call, n * count, &work->pending))
+		for (int64_t x = 0; x < w->out; x += columns) {
+			int64_t n = least(w->out - x, columns), count = least(h->out - y, rows);
+			struct depthwise_outputs outputs = {channels, n_channels, y, y + count, x, x + n};
+			work->call->counts.saturated +=
+				depthwise_run_fx8(work->call->isa, &work->depthwise, &outputs);
+			if (!kernel_step_rarely(work->call, n * count * n_channels, &work->pending))
 				return false;
 		}
 	return true;
 }
 
-static bool run_plane(struct work *work, int64_t o, const uint8_t *in, const uint8_t *weights, uint8_t *out)
+static bool run_plane(struct work *work, int64_t o, const struct depthwise_channel *channel)
 {
-	return depthwise_plane_run(&work->padded, o, in, weights, out, &work->pending);
+	return depthwise_plane_run(&work->padded, o, channel->in, channel->weights, channel->out, &work->pending);
 }
 
-/* A filter's taps, in the window's order. */
-static const uint8_t *find_filter(const struct work *work, const uint8_t *filter, uint8_t *buffer)
+static bool run_channels(struct work *work, int64_t o, const struct depthwise_channel *channels, int64_t n)
 {
-	int64_t h = work->window.h.kernel, w = work->window.w.kernel, bytes = work->weighted.weight_bytes;
-	if (!work->turned)
-		return filter;
-	for (int64_t y = 0; y < h; y++)
-		for (int64_t x = 0; x < w; x++)
-			memcpy(buffer + (y * w + x) * bytes, filter + (x * h + y) * bytes, (size_t)bytes);
-	return buffer;
+	if (work->whole)
+		return run_whole(work, channels, n);
+	for (int64_t i = 0; i < n; i++)
+		if (!(work->plane ? run_plane : run_rows)(work, o + i, &channels[i]))
+			return false;
+	return true;
+}
+
+/* The taps of filters are packed in the window's order, without gaps. */
+
+static size_t pack_bytes(const struct kernel_call *call)
+{
+	return gathered_pack_bytes(call, CONVOLUTION_WEIGHTS);
+}
+
+static bool pack(const struct kernel_call *call, void *to)
+{
+	const struct kernel_operand *weights = operands_get(call, CONVOLUTION_WEIGHTS);
+	const struct npumem_dims *shape = &weights->shape;
+	struct window window;
+	if (!load_window(call, &window))
+		return gathered_pack(call, CONVOLUTION_WEIGHTS, to);
+	int64_t bytes = npumem_dtype_bytes(weights->dtype), taps = shape->h * shape->w * bytes, looked = 0;
+	for (int64_t o = 0; o < shape->c; o++) {
+		const struct blocks blocks = {
+			bytes, {shape->h, shape->w}, {bytes, shape->h * bytes}, {shape->w * bytes, bytes}};
+		blocks_paths(call->isa)->transpose((uint8_t *)to + o * taps,
+						   (const uint8_t *)weights->data + o * taps, &blocks);
+		if (!kernel_look(call, taps, &looked))
+			return false;
+	}
+	return true;
 }
 
 static void run(struct kernel_call *call)
 {
-	_Alignas(2) uint8_t buffer[2 * DEPTHWISE_PLANE_TAPS_MAX];
 	const struct kernel_operand *in = operands_get(call, CONVOLUTION_IN),
 				    *out = operands_get(call, CONVOLUTION_OUT);
-	const struct kernel_operand *weights = operands_get(call, CONVOLUTION_WEIGHTS);
+	const uint8_t *weights = call->pack;
 	struct work work;
 	work_init(&work, call);
-	int64_t taps = weights->shape.h * weights->shape.w, times = out->shape.c / in->shape.c;
-	call->counts = (struct kernel_counts){.macs = out->shape.n * out->shape.c * window_pairs(&work.window.h) *
-						      window_pairs(&work.window.w)};
+	const struct window_axis *h = &work.window.h, *w = &work.window.w;
+	int64_t taps = h->kernel * w->kernel * work.weighted.weight_bytes, times = out->shape.c / in->shape.c;
+	call->counts =
+		(struct kernel_counts){.macs = out->shape.n * out->shape.c * window_pairs(h) * window_pairs(w)};
 	for (int64_t n = 0; n < out->shape.n; n++)
-		for (int64_t o = 0; o < out->shape.c; o++) {
-			const uint8_t *filter = find_filter(
-				&work, (const uint8_t *)weights->data + o * taps * work.weighted.weight_bytes,
-				buffer);
-			const uint8_t *from = kernel_feature(in, n, o / times);
-			uint8_t *to = kernel_feature(out, n, o);
-			if (!(work.whole   ? run_whole
-			      : work.plane ? run_plane
-					   : run_rows)(&work, o, from, filter, to))
+		for (int64_t o = 0, count; o < out->shape.c; o += count) {
+			struct depthwise_channel channels[DEPTHWISE_CHANNELS_MAX];
+			count = batch(&work, out->shape.c - o);
+			for (int64_t i = 0; i < count; i++) {
+				channels[i] = (struct depthwise_channel){
+					kernel_feature(in, n, (o + i) / times), weights + (o + i) * taps,
+					bias_of(&work, o + i), kernel_feature(out, n, o + i)};
+				kernel_prefetch(channels[i].in, h->in * w->in * work.weighted.data_bytes);
+				kernel_prefetch(channels[i].out, h->out * w->out * work.weighted.data_bytes);
+			}
+			if (!run_channels(&work, o, channels, count))
 				return;
 		}
 	kernel_step(call, work.pending);
@@ -217,6 +255,9 @@ const struct kernel kernel_depthwise_conv2d = {
 	.by_feature = 1 << CONVOLUTION_IN | 1 << CONVOLUTION_OUT,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
+	.pack_bytes = pack_bytes,
+	.pack = pack,
+	.packed = CONVOLUTION_WEIGHTS,
 	.steps = steps,
 	.run = run,
 };

@@ -44,6 +44,14 @@ static inline void *kernel_feature(const struct kernel_operand *operand, int64_t
 	       at % features->n_npus * features->lane_bytes;
 }
 
+/* Features lie lanes apart, where no processor expects the next one: for those that come soon. */
+static inline void kernel_prefetch(const void *feature, int64_t bytes)
+{
+	enum { LINE = 64, LINES = 8 };
+	for (int64_t i = 0; i < bytes && i < LINE * LINES; i += LINE)
+		__builtin_prefetch((const uint8_t *)feature + i);
+}
+
 /* Makes `data`, dense and row-major over the operand's shape, what it works on. */
 void kernel_operand_dense(struct kernel_operand *operand, void *data);
 

@@ -5,30 +5,54 @@
 
 #include "daemon/device/implementations.h"
 
+/* Bytes from the first to the last that this many outputs side by side see. */
+static int64_t reach(const struct window_axis *w, int64_t outputs)
+{
+	return (outputs - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
+}
+
+/* As many rows of a vector as see its bytes but one. */
+static int64_t rows_of(const struct window *window)
+{
+	int64_t rows = DEPTHWISE_VECTOR / window->w.out, row = window->h.stride * window->w.in;
+	while (rows > 1 && (rows - 1) * row + reach(&window->w, window->w.out) >= DEPTHWISE_VECTOR_BYTES)
+		rows--;
+	return rows > 1 ? rows : 1;
+}
+
+/* The byte under tap `tap` of output i of a vector. */
+static int64_t byte_at(const struct depthwise *depthwise, int64_t i, int64_t tap)
+{
+	const struct window_axis *h = &depthwise->window.h, *w = &depthwise->window.w;
+	if (depthwise->rows == 1)
+		return (i * w->stride + tap * w->dilation) % DEPTHWISE_VECTOR_BYTES;
+	int64_t y = i / w->out, x = window_at(w, i % w->out, tap);
+	if (tap >= w->kernel || y >= depthwise->rows || x < 0 || x >= w->in)
+		return DEPTHWISE_VECTOR_BYTES - 1;
+	return y * h->stride * w->in + x + w->before;
+}
+
 void depthwise_init(struct depthwise *depthwise, const struct window *window, const struct requantize *to)
 {
 	const struct window_axis *w = &window->w;
 	assert(window->h.kernel <= DEPTHWISE_TAPS_MAX && w->kernel <= DEPTHWISE_TAPS_MAX && to->shift >= 0);
 	depthwise->window = *window;
 	depthwise->to = *to;
-	for (int64_t q = 0; q < DEPTHWISE_QUADS_MAX; q++)
+	depthwise->rows = rows_of(window);
+	for (int64_t q = 0; 4 * q < w->kernel; q++)
 		for (int64_t i = 0; i < DEPTHWISE_VECTOR_BYTES; i++)
-			depthwise->order[q][i] = (uint8_t)((i / 4 * w->stride + (4 * q + i % 4) * w->dilation) %
-							   DEPTHWISE_VECTOR_BYTES);
+			depthwise->order[q][i] = (uint8_t)byte_at(depthwise, i / 4, 4 * q + i % 4);
 }
 
 bool depthwise_fits_fx8(enum isa isa, const struct window *window, const struct requantize *to, int64_t sum)
 {
 	const struct window_axis *h = &window->h, *w = &window->w;
-	/* 16 windows side by side are seen in 64 bytes. */
 	return implementations[isa].depthwise_fx8 && h->kernel <= DEPTHWISE_TAPS_MAX &&
-	       w->kernel <= DEPTHWISE_TAPS_MAX &&
-	       15 * w->stride + (w->kernel - 1) * w->dilation < DEPTHWISE_VECTOR_BYTES && to->shift >= 0 &&
-	       requantize_fits32(sum, to->shift);
+	       w->kernel <= DEPTHWISE_TAPS_MAX && reach(w, DEPTHWISE_VECTOR) <= DEPTHWISE_VECTOR_BYTES &&
+	       to->shift >= 0 && requantize_fits32(sum, to->shift);
 }
 
-int64_t depthwise_run_fx8(enum isa isa, const struct depthwise *depthwise, const struct depthwise_channel *channel,
-			  const struct depthwise_outputs *outputs)
+int64_t depthwise_run_fx8(enum isa isa, const struct depthwise *depthwise, const struct depthwise_outputs *outputs)
 {
-	return implementations[isa].depthwise_fx8(depthwise, channel, outputs);
+	return implementations[isa].depthwise_fx8(depthwise, outputs);
 }

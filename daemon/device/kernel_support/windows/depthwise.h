@@ -10,14 +10,18 @@
 enum {
 	DEPTHWISE_TAPS_MAX = 16, /* of either axis, on the fast way */
 	DEPTHWISE_QUADS_MAX = DEPTHWISE_TAPS_MAX / 4,
+	DEPTHWISE_VECTOR = 16, /* outputs */
 	DEPTHWISE_VECTOR_BYTES = 64,
+	DEPTHWISE_CHANNELS_MAX = 16, /* of one step */
 };
 
 /* What all channels of a call share. */
 struct depthwise {
 	struct window window;
 	struct requantize to;
-	/* Of the bytes that 16 outputs side by side see of an input row: which are whose taps, four by four. */
+	int64_t rows; /* of outputs in a vector: where it is not 1, whole ones */
+	/* Of the bytes that a vector of outputs sees of its input rows: which are whose taps, four by four. The
+	 * last byte is padding, where a vector has several rows. */
 	uint8_t order[DEPTHWISE_QUADS_MAX][DEPTHWISE_VECTOR_BYTES];
 };
 
@@ -29,9 +33,10 @@ struct depthwise_channel {
 	uint8_t *out; /* the feature, of out.h x out.w elements */
 };
 
-/* Rows [y, end_y) of outputs [x, end_x). */
+/* Rows [y, end_y) of outputs [x, end_x) of up to DEPTHWISE_CHANNELS_MAX channels. */
 struct depthwise_outputs {
-	int64_t y, end_y, x, end_x;
+	const struct depthwise_channel *channels;
+	int64_t n, y, end_y, x, end_x;
 };
 
 /* Whether outputs of fx8 may be had by depthwise_run_fx8: `sum` is the largest magnitude of a sum with its bias.
@@ -40,7 +45,7 @@ bool depthwise_fits_fx8(enum isa isa, const struct window *window, const struct 
 /* Of what fits; both are copied. */
 void depthwise_init(struct depthwise *depthwise, const struct window *window, const struct requantize *to);
 /* Writes outputs and returns how many of them saturated. */
-int64_t depthwise_run_fx8(enum isa isa, const struct depthwise *depthwise, const struct depthwise_channel *channel,
+int64_t depthwise_run_fx8(enum isa isa, const struct depthwise *depthwise,
 			  const struct depthwise_outputs *outputs);
 
 #endif
