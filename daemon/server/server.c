@@ -94,7 +94,7 @@ static void on_deadline(uv_timer_t *timer)
 	connections_close(&server->connections, "the daemon ends");
 }
 
-/* Clients that nobody has accepted may have passed descriptors already, which are closed with it. */
+/* Clients that were not accepted may have passed descriptors already, which are closed with the socket. */
 static void close_socket(struct server *server)
 {
 	int fd = address_release(&server->address);
@@ -244,7 +244,7 @@ static int fail(char *error, const char *what, int status)
 	return status;
 }
 
-/* Where it is not known what the disk has, nothing may be told any more: the next daemon finds out. */
+/* After an error it is unknown what the disk has, and no reply may be sent any more: the next daemon finds out. */
 static void on_synced(void *ctx)
 {
 	struct server *server = ctx;
@@ -373,9 +373,8 @@ static void on_orphan(uv_signal_t *signal, int number)
 		stop(server);
 }
 
-/* The daemon of one client dies with it, even if that one forgets to close. The kernel tells the end of the thread
- * that started this process, and then of the one that took its place, so it is asked whether it is another
- * process. */
+/* The daemon of one client dies with it, even if that one forgets to close. The kernel's signal comes when the
+ * thread ends that started this process, and not only when its process does: so the parent's pid is compared. */
 static int watch_parent(struct server *server)
 {
 	int status = uv_signal_init(&server->loop, &server->orphan);
@@ -543,7 +542,7 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	closer_close(&server.closer);
 	disk_close(&server.disk);
 	if (status) {
-		/* It never ran: what was opened goes without being told. */
+		/* It never ran: handles that were opened are closed without callbacks. */
 		address_close(&server.address);
 		uv_walk(&server.loop, close_leftover, NULL);
 	}
@@ -551,7 +550,7 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	uv_loop_close(&server.loop);
 	int closed = close_device(&server);
 	blocks_close();
-	/* The service manager is to start it again. */
+	/* Exits with an error, so that the service manager starts it again. */
 	if (!status && server.connections.has_lost_state)
 		return fail(error, "ended", -EIO);
 	return !status && closed ? fail(error, "the state was not closed", closed) : status;

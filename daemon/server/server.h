@@ -42,7 +42,7 @@ struct server {
 	uv_timer_t sweep;    /* looks for clients that take too long */
 	uv_timer_t alarm;    /* for what is due by the clock: rpc_tick */
 	struct turns turns;
-	uv_check_t waited;	     /* the loop has */
+	uv_check_t waited;	     /* after the loop has waited */
 	struct turns_entry shutdown; /* was asked for by a request */
 	struct identity identity;
 	struct accounts accounts; /* of the uids that connect */
@@ -52,7 +52,8 @@ struct server {
 	bool is_private;     /* serves one connection, and ends with it */
 };
 
-/* Runs the daemon until it is told to stop. 0, or -errno with one line in `error` where it cannot start. */
+/* Runs the daemon until a signal or a request stops it. 0, or -errno with one line in `error` where it cannot
+ * start. */
 int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES]);
 
 #endif

@@ -1,5 +1,5 @@
-/* The rules of access.h; the only file that knows them.
- * Invariant: nothing said of a tensor that the session does not see depends on more than its uid and its size. */
+/* The rules of access.h; the only file that knows them. Invariant: a message about a tensor that the session does
+ * not see depends only on its uid and its size. */
 #include "daemon/service/access.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "daemon/device/device.h"
 #include "daemon/service/tables.h"
 
-/* What a uid was granted, or owns. */
+/* The right of a uid to a tensor, as owner or by a grant. */
 static unsigned right_of_uid(const struct service *service, uint32_t uid, const struct record *record)
 {
 	const struct record_grants *grants = record_grants(record);
@@ -28,7 +28,7 @@ static unsigned right_of(const struct session *session, const struct record *rec
 	return right_of_uid(session->service, session->uid, record);
 }
 
-/* How far the bytes behind a view are open to the uid that made it. */
+/* The right of a view's owner to its base; ACCESS_OWN for a root. */
 static unsigned right_behind(const struct session *session, const struct tensor *tensor)
 {
 	const struct record *record = record_of(tensor);
@@ -44,7 +44,7 @@ int access_check(const struct session *session, const struct tensor *tensor, enu
 	unsigned right = right_of(session, record_of(tensor));
 	char name[ERROR_CONTEXT_NAME_BYTES];
 
-	/* To be rid of a view, its bytes need not be open. */
+	/* A view may be freed without a right to its base. */
 	if (need != ACCESS_OWN && right > right_behind(session, tensor))
 		right = right_behind(session, tensor);
 	if (right >= (unsigned)need)
@@ -125,7 +125,7 @@ bool access_sees(const struct session *session, const struct tensor *tensor)
 	return session_is_admin(session) || right_of(session, record_of(tensor));
 }
 
-/* Reads nothing of a tensor that changes while it lives, unlike what was granted of it. */
+/* For any thread: reads only members that do not change while an operation uses the tensor, unlike its grants. */
 static void name_in_full(const struct session *session, const struct tensor *tensor, char *buffer, size_t bytes)
 {
 	const struct record *record = record_of(tensor);

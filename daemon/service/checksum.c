@@ -1,5 +1,5 @@
-/* Reads through operations and the dump, chunk by chunk. Invariant: the table of tensors is looked at in
- * checksum_run only, as walking through many takes long. */
+/* Reads tensors by operations and local memory by device_peek, in chunks. Only checksum_run walks the table of
+ * tensors, as many tensors take long. */
 #include "daemon/service/checksum.h"
 
 #include <zlib.h>
@@ -56,7 +56,7 @@ int checksum_new(struct session *session, struct checksum **out, struct npumem_e
 	return 0;
 }
 
-/* What may not be read counts as that. */
+/* A chunk that cannot be read is hashed as the word "unwritten". */
 static uint32_t chunk_crc(struct session *session, struct tensor *tensor, int64_t first, int64_t count,
 			  uint32_t crc)
 {
@@ -115,7 +115,7 @@ void checksum_run(void *arg)
 	struct device *device = checksum->session->service->device;
 
 	checksum->hash = 0;
-	/* A sum, as the order of the table is none of the tensors' own. */
+	/* A sum does not depend on the order of the table. */
 	for (struct tensor *t = device_next(device, NULL); t; t = device_next(device, t))
 		if (!t->base)
 			checksum->hash += tensor_hash(checksum->session, t);

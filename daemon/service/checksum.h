@@ -1,4 +1,4 @@
-/* What the device holds, in a few numbers: to compare what two devices, or one at two times, have come to. */
+/* Checksums of the device's contents: to compare two devices, or one device at two times. */
 #ifndef SERVICE_CHECKSUM_H
 #define SERVICE_CHECKSUM_H
 
@@ -25,11 +25,10 @@ struct checksum {
 /* About how long one takes, in the measure of op_cost. */
 int64_t checksum_cost(const struct service *service);
 
-/* 0; PERMISSION_DENIED, RESOURCE_EXHAUSTED: then there is none. While there is one, nobody gets room in the line.
- */
+/* 0; PERMISSION_DENIED, RESOURCE_EXHAUSTED: none is made. While it exists, no waiting allocation is granted. */
 int checksum_new(struct session *session, struct checksum **out, struct npumem_error *error);
-/* On any thread, as a barrier in the order of operations: nothing writes local memory, and no tensor comes, goes
- * or moves meanwhile. */
+/* On any thread, in an exclusive entry (scheduler.h): nothing writes local memory meanwhile, and no tensor comes,
+ * goes or moves. */
 void checksum_run(void *checksum);
 void checksum_free(struct checksum *checksum);
 

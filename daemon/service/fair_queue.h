@@ -14,7 +14,7 @@
 
 /* One piece of work; embedded in its owner, zero at first. */
 struct fair_work {
-	void (*run)(struct fair_work *work); /* the owner's; the work is not queued any more then */
+	void (*run)(struct fair_work *work); /* the owner's; called after the work has left the queue */
 	struct fair_user *user;
 	struct fair_work *next, *prev; /* prev NULL: not queued */
 };
@@ -32,16 +32,16 @@ struct fair_user {
 struct fair_queue {
 	struct fair_user *users; /* that have work queued */
 	struct fair_user *serving;
-	uint64_t floor_ns; /* what a user with new work counts as served at least */
-	/* Work was queued where there was none. NULL: the owner of the queue looks by itself. */
+	uint64_t floor_ns; /* least served_ns of a user with new work */
+	/* Called when work is added to an empty queue. NULL: the owner polls the queue. */
 	void (*wake)(void *ctx);
 	void *ctx;
 };
 
-/* To the end of the user's work, or to its front; nothing where it is queued. */
+/* Adds work at the end of the user's list, or at its front; no effect if it is queued. */
 void fair_queue_add(struct fair_queue *queue, struct fair_user *user, struct fair_work *work);
 void fair_queue_add_first(struct fair_queue *queue, struct fair_user *user, struct fair_work *work);
-/* Nothing where it is not queued. */
+/* No effect if it is not queued. */
 void fair_queue_remove(struct fair_work *work);
 
 /* Takes the first work of the user that was served least; NULL: nothing is queued. */
@@ -49,19 +49,19 @@ struct fair_work *fair_queue_take(struct fair_queue *queue);
 /* Takes the first work of this user, which has some. */
 struct fair_work *fair_queue_take_of(struct fair_queue *queue, struct fair_user *user);
 
-/* The user was served for so long. */
+/* The user was served for `ns`. */
 static inline void fair_user_charge(struct fair_user *user, uint64_t ns)
 {
 	user->served_ns += ns;
 }
-/* The user whose work was taken last was served for so long; nothing where it has gone meanwhile. */
+/* The user whose work was taken last was served for `ns`; no effect if that user has gone. */
 static inline void fair_queue_charge(struct fair_queue *queue, uint64_t ns)
 {
 	if (queue->serving)
 		fair_user_charge(queue->serving, ns);
 }
 
-/* The user goes: it has no work. */
+/* The user ends; it must have no work. */
 void fair_user_deinit(struct fair_user *user);
 
 static inline bool fair_queue_is_empty(const struct fair_queue *queue)

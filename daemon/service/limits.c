@@ -1,4 +1,4 @@
-/* A list of users: there are few of them, and a session finds its own once. */
+/* A list of users: there are few, and a session looks its user up once. */
 #include "daemon/service/limits.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ bool limits_is_of_bytes(enum limits_key key)
 	return rows[key].of_bytes;
 }
 
-/* As a message has it. */
+/* The amount as it is in messages. */
 static const char *amount_text(enum limits_key key, uint64_t amount, char text[NPUMEM_BYTES_TEXT_BYTES])
 {
 	if (limits_is_of_bytes(key))
@@ -173,7 +173,7 @@ static uint64_t share_of_all(const struct limits_table *table, const struct limi
 		return UINT64_MAX;
 	if (!is_admin(table, user))
 		return smaller(left, larger(half, larger(all / LEAST_PARTS, 1)));
-	/* The daemon has descriptors for the admins' sessions apart. */
+	/* Descriptors for sessions of root and the daemon's uid are reserved. */
 	return key == LIMITS_SESSIONS ? UINT64_MAX : left;
 }
 

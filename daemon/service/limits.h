@@ -1,6 +1,5 @@
-/* How much a user may have, and how much each has now. A user is an account: a uid, with the uids that are
- * subordinate to it. A charge is counted where what it pays for begins, and given back where that ends; a limit is
- * asked before. */
+/* The limits of users, and their charges. A user is an account: a uid, with the uids that are subordinate to it. A
+ * charge is counted when a resource is taken, and given back when it is released; the limit is checked before. */
 #ifndef SERVICE_LIMITS_H
 #define SERVICE_LIMITS_H
 
@@ -23,7 +22,7 @@ enum limits_key {
 	LIMITS_N,
 };
 
-/* What a user may have of each. */
+/* The limits of a user. */
 struct limits {
 	uint64_t most[LIMITS_N];
 };
@@ -33,16 +32,16 @@ struct waiter;
 
 enum { LIMITS_IDLE_MAX = 256 };
 
-/* An account that has something, or whose limits are its own, or one of the LIMITS_IDLE_MAX latest that had
- * something. */
+/* An account with references or with limits of its own, or one of the latest LIMITS_IDLE_MAX that had
+ * references. */
 struct limits_user {
-	uint32_t uid; /* the account's; its sessions may have others */
+	uint32_t uid; /* the account's; its sessions may have other uids */
 	uint64_t now[LIMITS_N];
 	struct metrics_account account; /* of all its sessions, ever */
 	struct totals totals;		/* of its tensors */
 	unsigned n_refs;
 	struct session *sessions;
-	size_t n_sessions;   /* those, also the ones without a client */
+	size_t n_sessions;   /* detached ones included */
 	unsigned n_detached; /* sessions that wait for their client (rpc/resume/detached.h) */
 	bool is_idle;	     /* counted in n_idle */
 	bool has_own;	     /* limits given for this account */
@@ -55,7 +54,7 @@ struct limits_user {
 	struct occupancy places;    /* of all its tensors */
 	struct occupancy_gaps gaps; /* between them and all that cannot move: waiting.h's */
 
-	/* The line's for room (waiting.h): what it has there, and its neighbours in turn. */
+	/* For waiting.h: its waiting allocations, and its neighbours in turn. */
 	struct waiter *waiters;
 	struct limits_user *next_turn, *prev_turn;
 };
@@ -63,33 +62,33 @@ struct limits_user {
 struct limits_table {
 	const struct heap *heap;
 	const struct npumem_geometry *geometry;
-	struct limits ordinary; /* of users without own ones */
-	uint32_t admin;		/* the daemon's uid: it and root share sessions with no other user */
+	struct limits ordinary; /* of users without limits of their own */
+	uint32_t admin;		/* the daemon's uid: its sessions and root's are reserved */
 	unsigned stop_percent; /* of the time that a user's compactions may stop others (stops.h); 100: no bound */
-	bool any_pins;	       /* they need not leave a place for each user (places.h) */
+	bool any_pins;	       /* pins need not leave a place for each user (places.h) */
 	/* The account of a uid (server/process/accounts.h). NULL: each uid is an account. */
 	uint32_t (*account)(const void *accounts, uint32_t uid);
 	const void *accounts;
-	uint64_t all[LIMITS_N];	   /* that the daemon can have of each; 0: not known, or not bounded */
-	uint64_t now[LIMITS_N];	   /* that it has */
-	uint64_t n_uids;	   /* accounts that have something now */
-	unsigned n_idle;	   /* that are kept for their metrics alone */
+	uint64_t all[LIMITS_N];	   /* bounds of all users together; 0: unknown or none */
+	uint64_t now[LIMITS_N];	   /* charges of all users together */
+	uint64_t n_uids;	   /* accounts with references */
+	unsigned n_idle;	   /* accounts that are kept only for their metrics */
 	struct limits_user *users; /* the latest first */
 };
 
 /* "sessions", "device_bytes", …; -1 for none. */
 int limits_parse_key(const char *name);
 const char *limits_name(enum limits_key key);
-/* Whether it is not a count. */
+/* Whether the key counts bytes. */
 bool limits_is_of_bytes(enum limits_key key);
 
 /* `geometry` outlives the table. `admin`: the daemon's own uid. */
 void limits_init(struct limits_table *table, const struct heap *heap, const struct npumem_geometry *geometry,
 		 uint32_t admin);
-/* Nobody has anything any more. */
+/* All references and charges must have been given back. */
 void limits_deinit(struct limits_table *table);
 
-/* Gives a uid's account limits of its own, beginning with the ordinary ones. 0 or -ENOMEM. */
+/* Sets one limit of a uid's account; its other limits were copied from the ordinary ones. 0 or -ENOMEM. */
 int limits_set_own(struct limits_table *table, uint32_t uid, enum limits_key key, uint64_t most);
 
 /* The user of a uid, with one more reference, which limits_drop gives back. NULL without memory. */
@@ -102,15 +101,14 @@ static inline struct limits_user *limits_hold(struct limits_user *user)
 }
 void limits_drop(struct limits_table *table, struct limits_user *user);
 
-/* Whether `more` of a key would be within the user's limit. 0; RESOURCE_EXHAUSTED naming key, what there is and
- * the limit. Where all users together have a bound, an ordinary user may have
- *   - half of what the others have left, as long as an eighth of all stays free, and
- *   - a 1024th of all (at least 1) while anything is left.
- * So of 1000 sessions the first users get 500, 250 and 125, and 125 later users get one each. */
+/* Whether `more` of a key would be within the user's limit. 0; RESOURCE_EXHAUSTED naming the key, the charge and
+ * the limit. If all users together have a bound, an ordinary user may have - half of what the others have left, as
+ * long as an eighth of all stays free, and - a 1024th of all (at least 1) while anything is left. So of 1000
+ * sessions the first users get 500, 250 and 125, and 125 later users get one each. */
 int limits_check(const struct limits_table *table, const struct limits_user *user, enum limits_key key,
 		 uint64_t more, struct npumem_error *error);
 
-/* What limits_check holds `now` and `more` against. */
+/* The limit that limits_check applies. */
 uint64_t limits_most(const struct limits_table *table, const struct limits_user *user, enum limits_key key);
 
 void limits_charge(struct limits_table *table, struct limits_user *user, enum limits_key key, uint64_t n);

@@ -1,7 +1,7 @@
-/* A chained hash table by linear hashing: where it is full, each name that comes adds one bucket, which takes its
- * part of one other. So no name costs more than another, however many there are. Without memory for a bucket the
- * chains grow longer instead, so that adding cannot fail.
- * Invariant: a record is in it while it has a name and is not gone; of one (uid, name) one such record. */
+/* A hash table with chains and linear hashing: when it is full, each new name adds one bucket, which takes its
+ * part of one other. So each addition costs the same. Without memory for a bucket the chains grow longer, so that
+ * adding cannot fail. Invariant: a record is in the table while it has a name and is not gone; each (uid, name)
+ * has at most one. */
 #include "daemon/service/names.h"
 
 #include <errno.h>
@@ -99,8 +99,8 @@ static size_t power_below(size_t n)
 	return (size_t)1 << (8 * sizeof(long) - 1 - (size_t)__builtin_clzl(n));
 }
 
-/* Buckets from power_below(n_buckets) on have taken their part; of those that have not come yet it is still where
- * it was. */
+/* Buckets from power_below(n_buckets) on have taken their part of a lower one. The part of a bucket that does not
+ * exist yet is still in that lower one. */
 static struct record **bucket_of(const struct names *names, uint32_t uid, const char *name)
 {
 	uint64_t hash = hash_of(names, uid, name);

@@ -1,4 +1,4 @@
-/* Operations one after the other, as they come: the device's rules with the session's names in them. */
+/* Calls the device's operations with the session's names in their messages. */
 #include "daemon/service/operations.h"
 
 #include "daemon/service/access.h"

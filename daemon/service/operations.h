@@ -1,6 +1,5 @@
-/* A session's operations on tensors: checked, then run, then ended.
- * Between check and run nothing may happen that conflicts with the operation; this is where the order of
- * operations that run side by side is kept, so nobody above the service calls op_run himself. */
+/* A session's operations on tensors: checked, then run, then ended. Nothing that conflicts with the operation may
+ * happen between check and run (scheduler.h): no code above the service calls op_run directly. */
 #ifndef SERVICE_OPERATIONS_H
 #define SERVICE_OPERATIONS_H
 
@@ -10,12 +9,12 @@ struct session;
 
 enum {
 	OPERATIONS_GROUP_MAX = 256, /* of one parallel group */
-	/* Of one request. Each is looked at on the loop before the first one runs, for about a microsecond. */
+	/* Of one request. Before the first one runs, each takes about a microsecond on the loop. */
 	OPERATIONS_MAX = 1024,
 };
 
-/* Checks an operation that is about to start, every one before it that conflicts having run: all that can be told
- * without looking at bytes. 0, or what op_check says. Call operations_end in either case. */
+/* Checks an operation that is about to start: all that can be checked without reading bytes. Conflicting earlier
+ * operations have ended. Returns op_check's status. Call operations_end in either case. */
 int operations_check(struct session *session, struct op *op, struct npumem_error *error);
 
 /* Checks the two queues of a parallel group against each other, before any of its operations is checked itself.
@@ -23,10 +22,10 @@ int operations_check(struct session *session, struct op *op, struct npumem_error
 int operations_check_group(struct session *session, struct op *const *ops, unsigned n, unsigned base,
 			   struct npumem_error *error);
 
-/* Runs a checked operation, on any thread. 0, or what op_run says, having written nothing: FAILED_PRECONDITION or
- * DATA_LOST for what was never written or is damaged, INVALID where tensors share bytes or a kernel refuses the
- * data it found, CANCELLED where it is no longer wanted. DATA_LOST, too, where the client's memory faulted on the
- * way: what was written from it counts as never written. */
+/* Runs a checked operation, on any thread. Returns op_run's status: FAILED_PRECONDITION (an input was never
+ * written), DATA_LOST (an input is damaged, or the client's shared memory faulted), INVALID (a kernel refuses its
+ * data), CANCELLED. After a fault or a cancellation the elements written so far count as never written; otherwise
+ * nothing was written. */
 int operations_run(struct session *session, struct op *op, struct npumem_error *error);
 /* After a run that returned 0, on the service's thread. */
 void operations_finish(struct session *session, struct op *op);
@@ -34,7 +33,7 @@ void operations_finish(struct session *session, struct op *op);
 /* Gives back what the check took; the op's results stay. */
 void operations_end(struct session *session, struct op *op);
 
-/* "run conv2d out=y", in words that this session may hear. Returns `buffer`. */
+/* "run conv2d out=y", with names that this session may see. Returns `buffer`. */
 const char *operations_describe(struct session *session, const struct op *op, char *buffer, size_t bytes);
 
 #endif

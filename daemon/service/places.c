@@ -1,4 +1,5 @@
-/* Counts pieces before and after, so that a request pays for what it takes and not for what others took. */
+/* Counts places before and after an allocation, so that a request is refused only for places that it takes
+ * itself. */
 #include "daemon/service/places.h"
 
 #include <inttypes.h>
@@ -16,7 +17,7 @@ static unsigned count_pieces(const struct session *session, const struct places 
 	return occupancy_pieces(device_immovable(session->service->device), share_cells(places));
 }
 
-/* One that is not pinned may come to lie over others. */
+/* With reuse a tensor may share offsets with another one, and then cannot be moved. */
 static bool may_be_immovable(const struct device_request *request)
 {
 	return request->pinned || request->spec.address != NPUMEM_ANY || request->reuse > NPUMEM_NEVER;

@@ -13,9 +13,9 @@ struct npumem_error;
 struct session;
 struct tensor;
 
-/* What was left before a request. */
+/* The places that were left before a request. */
 struct places {
-	bool is_free;	   /* of the rule */
+	bool is_free;	   /* the rule does not apply */
 	unsigned n_users;  /* U, PLACES_USERS_MAX at most */
 	unsigned n_pieces; /* places */
 };
@@ -25,8 +25,8 @@ enum { PLACES_USERS_MAX = 255 };
 /* Before the session allocates these. */
 void places_before(const struct session *session, const struct device_request *requests, unsigned n,
 		   struct places *places);
-/* After that. 0; RESOURCE_EXHAUSTED: the device has released the tensors again. The fields `spare_from` and
- * `spare_to` say in which offsets pins take nothing from anybody. */
+/* After that. 0; RESOURCE_EXHAUSTED: the device has released the tensors again. Pins at offsets `spare_from` to
+ * `spare_to` (fields of the error) take no place. */
 int places_check(const struct session *session, const struct places *places, struct tensor *const *tensors,
 		 unsigned n, struct npumem_error *error);
 

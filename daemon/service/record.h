@@ -1,5 +1,5 @@
-/* What the service knows of a tensor beyond the device: whose it is, and by what name.
- * A record is tensor->owner from the tensor's first moment to its last, and lies behind the tensor in memory. */
+/* The service's part of a tensor: owner, name, grants, charges. A record is tensor->owner while the tensor is in
+ * the service's tables, and lies behind the tensor in memory. */
 #ifndef SERVICE_RECORD_H
 #define SERVICE_RECORD_H
 
@@ -39,23 +39,23 @@ struct scheduler_queue {
 };
 
 struct record {
-	struct session_unnamed *unnamed;      /* whose end is its own; NULL: it has a name, or is going */
-	uint64_t session_id;		      /* of the session that made it, for good */
-	uint64_t request;		      /* that made it, of a session with a token; 0: of another */
+	struct session_unnamed *unnamed; /* of the session that it ends with; NULL: it has a name, or is going */
+	uint64_t session_id;		 /* of the session that made it; never changes */
+	uint64_t request;		 /* that made it, if its session has a token; else 0 */
 	uint32_t request_index, maker_cell;   /* the tensor's place in the request; of that session (persist.h) */
 	struct record *next_made, *prev_made; /* while is_made: of that session's `made` */
 	struct limits_user *user;	      /* the user that is charged */
 	uint32_t uid;			      /* the owner's */
-	uint32_t host_bytes;		      /* that it is charged, with its meetings and grants */
+	uint32_t host_bytes;		      /* charged for it, its meetings and its grants */
 	uint32_t n_views;		      /* of a root: views that are not gone */
 	uint32_t claim_at;		      /* see claim_stamp */
-	uint64_t changed_at; /* service->changes when it came, a free of it arrived, or it was renamed */
+	uint64_t changed_at; /* service->changes when it was added, marked going, hidden or renamed */
 	bool is_made : 1;
-	bool marked : 1;	   /* during one request: already met */
-	bool is_going : 1;	   /* a free of it has arrived: nobody finds it any more. See record_is_going. */
-	bool is_gone : 1;	   /* that has taken effect, and is told. See record_is_gone. */
+	bool marked : 1;	   /* while a request is checked: the request names it */
+	bool is_going : 1;	   /* a free of it has arrived; no request finds it. See record_is_going. */
+	bool is_gone : 1;	   /* that free has taken effect. See record_is_gone. */
 	bool repeat_reads : 1;	   /* see repeat_stamp */
-	bool is_checked : 1;	   /* of a root: its queue, since an entry began to leave (scheduler.c) */
+	bool is_checked : 1;	   /* of a root: its queue was, since an entry began to leave (scheduler.c) */
 	uint16_t era;		   /* recorder.era when it was created */
 	uint32_t n_met_footprints; /* of a root: queue.n_footprints of all roots that it meets (scheduler.c) */
 	struct scheduler_queue queue; /* of a root: the accesses to it */
@@ -66,15 +66,14 @@ struct record {
 				      /* repeat_reads: it reads what was there before */
 	union {
 		struct {			    /* without a name */
-			struct record *next, *prev; /* of the same session's */
+			struct record *next, *prev; /* in the session's list */
 		};
 		struct {			      /* with a name */
 			struct record *next_name;     /* in the same bucket of names */
-			struct record_grants *grants; /* NULL where nothing was ever granted */
+			struct record_grants *grants; /* NULL: nothing was ever granted */
 		};
 	};
-	/* Filled up with zeros. Empty: anonymous, and what follows the first byte is its label, of up to all
-	 * bytes. */
+	/* Padded with zeros. Empty: anonymous; the label follows the first byte and may fill the rest. */
 	char name[NPUMEM_NAME_BYTES_MAX + 1];
 };
 _Static_assert(sizeof(struct record) <= 232, "there are many of them: see tensor.h");
@@ -84,9 +83,9 @@ static inline struct record *record_of(const struct tensor *tensor)
 	return tensor->owner;
 }
 
-/* Whether the tensor, which was found when service->changes was no more than `since`, would be found again by the
- * same name or handle. It may have gone: the memory of tensors that have gone is kept for new ones. One whose
- * place is still searched for has no owner, and its record is empty. */
+/* Whether a request that found `tensor` when service->changes was at most `since` would find it again by the same
+ * name or handle. The tensor may be gone: its memory is reused for tensors only. A tensor that is being placed has
+ * no owner. */
 static inline bool record_is_unchanged(const struct tensor *tensor, uint64_t since)
 {
 	const struct record *record = record_of(tensor);
@@ -95,7 +94,7 @@ static inline bool record_is_unchanged(const struct tensor *tensor, uint64_t sin
 	       (!tensor->base || record_is_unchanged(tensor->base, since));
 }
 
-/* For loops over thousands of tensors, which are in no cache: some rounds before the record is read. */
+/* For loops over thousands of tensors, which are in no cache: called some iterations before the record is read. */
 static inline void record_prefetch(const struct tensor *tensor)
 {
 	const struct record *record = (const struct record *)(tensor + 1);
@@ -109,7 +108,7 @@ static inline struct tensor *record_tensor(const struct record *record)
 	return (struct tensor *)(uintptr_t)record - 1;
 }
 
-/* What it is charged of the device. Views have no storage. */
+/* The device bytes that are charged for it. Views have no storage. */
 static inline uint64_t record_device_bytes(const struct record *record)
 {
 	const struct tensor *tensor = record_tensor(record);
@@ -117,7 +116,7 @@ static inline uint64_t record_device_bytes(const struct record *record)
 	return tensor->base ? 0 : (uint64_t)tensor_footprint_bytes(tensor);
 }
 
-/* What one without a name is called, of NPUMEM_NAME_BYTES_MAX + 1; false where it is called nothing. */
+/* Writes its label, of NPUMEM_NAME_BYTES_MAX + 1 bytes; false: it has a name or no label. */
 static inline bool record_label(const struct record *record, char *label)
 {
 	size_t n = record->name[0] ? 0 : strnlen(record->name + 1, NPUMEM_NAME_BYTES_MAX);
@@ -127,13 +126,13 @@ static inline bool record_label(const struct record *record, char *label)
 	return n > 0;
 }
 
-/* NULL where nothing was ever granted. */
+/* NULL: nothing was ever granted. */
 static inline struct record_grants *record_grants(const struct record *record)
 {
 	return record->name[0] ? record->grants : NULL;
 }
 
-/* The record of a view's root; NULL for a root itself, and where the root's has ended. */
+/* The record of a view's root; NULL: it is a root, or the root's record has ended. */
 static inline struct record *record_of_base(const struct record *record)
 {
 	const struct tensor *base = record_tensor(record)->base;
@@ -141,8 +140,7 @@ static inline struct record *record_of_base(const struct record *record)
 	return base ? record_of(base) : NULL;
 }
 
-/* A view goes with its root, at the same moment: of what happens to a root its views need not be told, however
- * many they are. */
+/* A view is going or gone when its root is: marking a root is O(1), however many views it has. */
 static inline bool record_is_gone(const struct record *record)
 {
 	const struct record *base = record_of_base(record);

@@ -1,7 +1,7 @@
-/* Queues sorted by arrival; what starts goes in front, past what it does not conflict with. Invariants:
- * entry->n_ready counts its accesses with is_ready; an access that is ready conflicts with no earlier one; one
- * that is neither ready nor due conflicts with an earlier one, which will go. What is due is checked whenever
- * something that may have been in its way goes, and the first of a queue is always checked to its end. */
+/* Queues are sorted by arrival; an access that starts moves to the front, past accesses that it does not conflict
+ * with. Invariants: entry->n_ready counts its accesses with is_ready; a ready access conflicts with no earlier
+ * one; an access that is neither ready nor due conflicts with an earlier one. A due access is checked when one
+ * that may have blocked it leaves; the first of a queue that waits is checked before the others. */
 #include "daemon/service/scheduler.h"
 
 #include <assert.h>
@@ -10,8 +10,8 @@
 #include "daemon/device/tensors/meetings.h"
 #include "daemon/service/record.h"
 
-/* Both for each queue of an entry that goes, so that a list of a thousand accesses still takes about a
- * millisecond. More than so many never run at once. */
+/* Both hold for each queue of an entry that leaves, so that a list of a thousand accesses takes about a
+ * millisecond. No more than COMPARED_MAX ever run at once. */
 enum {
 	COMPARED_MAX = 64, /* accesses that one is compared with in a queue, before it counts as not ready */
 	CHECKED_MAX = 8,   /* accesses that are due and checked when one goes */
@@ -35,8 +35,8 @@ static struct scheduler_queue *queue_of(const struct tensor *root)
 
 /* ---- entries ---- */
 
-/* Whether everybody else waits for the first entry. That is short: nothing of its own user's runs, and where it
- * gives way nothing long of others' runs either. */
+/* Whether all other entries wait for the first one, as it runs or will soon: no entry of its own user runs and, if
+ * it gives way, no long entry of others. */
 static bool closes_device(const struct scheduler *scheduler)
 {
 	const struct scheduler_entry *first = scheduler->first;
@@ -46,7 +46,7 @@ static bool closes_device(const struct scheduler *scheduler)
 	return first->is_started || (!first->user->n_started && !(first->gives_way && scheduler->n_long));
 }
 
-/* Whether it has the device with the others, or for itself. */
+/* Whether no exclusive entry keeps it from running. */
 static bool has_device(const struct scheduler *scheduler, const struct scheduler_entry *entry)
 {
 	const struct scheduler_entry *exclusive = entry->user->exclusive;
@@ -120,7 +120,7 @@ static bool is_whole(const struct scheduler_access *access)
 	return !memcmp(&whole, &access->range, sizeof(whole));
 }
 
-/* Whether what is before it in its queue lets it go. */
+/* Whether no access before it in its queue conflicts with it. */
 static bool is_free_in_queue(struct scheduler_access *access)
 {
 	unsigned n = 0;
@@ -128,8 +128,8 @@ static bool is_free_in_queue(struct scheduler_access *access)
 	for (const struct scheduler_access *before = access->prev; before; before = before->prev) {
 		if (conflict(before, access))
 			return false;
-		/* Whatever conflicts with this one conflicts with that one, too; but where one frees, and the
-		 * other looks at no bytes. */
+		/* An earlier access that conflicts with `access` would also conflict with `before`, which is
+		 * ready. An exception is `frees` with `looks`, which conflict without a common range. */
 		if (before->is_ready && before->entry != access->entry && is_whole(before) && !access->frees &&
 		    !access->looks)
 			return true;
@@ -141,7 +141,7 @@ static bool is_free_in_queue(struct scheduler_access *access)
 	return true;
 }
 
-/* The first access to a root that this one's meets. One that is being placed is nobody's yet. */
+/* The first access to the other root of a meeting. A root that is being placed has no record yet. */
 static struct scheduler_access *first_of(const struct meeting *meeting)
 {
 	return record_of(meeting->other) ? queue_of(meeting->other)->first : NULL;
@@ -153,11 +153,11 @@ static bool may_conflict(const struct scheduler_access *access, const struct mee
 {
 	const struct record *record = record_of(meeting->other);
 
-	/* A root that is being placed has none yet, and nothing accesses it. */
+	/* A root that is being placed has no record, and nothing accesses it. */
 	return record && (access->footprint || record->queue.n_footprints);
 }
 
-/* Of two roots that meet, a kernel that writes the one's footprint and whatever uses the other's data. */
+/* Of two roots that meet, a kernel that writes the footprint of one conflicts with each access to the other. */
 static bool is_free_of(struct scheduler_access *access, const struct meeting *meeting)
 {
 	unsigned n = 0;
@@ -176,9 +176,9 @@ static bool is_free_of(struct scheduler_access *access, const struct meeting *me
 	return true;
 }
 
-/* Whether it may conflict with an access to any root that its own meets. As no kernel writes the footprint of a
- * tensor that others were placed over safely, most never do: a list may have a thousand accesses to roots that
- * each meet hundreds, and goes through none of these. */
+/* Whether it may conflict with an access to a root that its own root meets. Most cannot, as no kernel writes the
+ * footprint of a tensor that others were placed over safely: a list with a thousand accesses to roots that each
+ * meet hundreds walks none of these. */
 static bool may_conflict_elsewhere(const struct scheduler_access *access)
 {
 	return access->footprint || record_of(access->root)->n_met_footprints;
@@ -209,13 +209,13 @@ static void check(struct scheduler *scheduler, struct scheduler_access *access)
 	start_if_ready(scheduler, access->entry);
 }
 
-/* Whether all that is behind it, and looks at any bytes, conflicts with it. */
+/* Whether each later access with a range conflicts with it. */
 static bool writes_whole(const struct scheduler_access *access)
 {
 	return access->writes && is_whole(access);
 }
 
-/* An access of this queue goes, or where `gone` is NULL others of a root that this one meets. */
+/* `gone`: an access that leaves this queue. NULL: accesses to a root that this one meets have left. */
 static void check_queue(struct scheduler *scheduler, const struct tensor *root,
 			const struct scheduler_access *gone)
 {
@@ -229,7 +229,7 @@ static void check_queue(struct scheduler *scheduler, const struct tensor *root,
 		access->is_due |= !access->is_ready && (!gone || conflict(gone, access));
 		if (access->is_due && n_checked++ < CHECKED_MAX)
 			check(scheduler, access);
-		/* Or a long backlog on a tensor would be walked at each step of it. */
+		/* All later ones wait for it. A long backlog on a tensor is not walked each time one leaves. */
 		if (writes_whole(access) && !queue->n_looks)
 			return;
 	}
@@ -252,7 +252,7 @@ bool scheduler_is_clear(const struct scheduler *scheduler, const struct schedule
 	return true;
 }
 
-/* The roots that this one meets have so many more footprints beside them. */
+/* Adds n to n_met_footprints of the roots that this one meets. */
 static void count_footprints(const struct tensor *root, uint32_t n)
 {
 	for (const struct meeting *meeting = meetings_first(root); n && meeting; meeting = meeting->next)
@@ -282,7 +282,7 @@ static void dequeue(struct scheduler_access *access)
 	queue->n_waiting -= !access->is_ready;
 }
 
-/* Each queue once: a list may have a thousand accesses to roots that all meet one. */
+/* Checks each queue once: a list may have a thousand accesses to roots that all meet one. */
 static void check_those_met(struct scheduler *scheduler, const struct scheduler_access *gone)
 {
 	if (!may_conflict_elsewhere(gone))
@@ -346,7 +346,7 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 	start_if_ready(scheduler, entry);
 }
 
-/* An exclusive one may have the device, or those behind one that had it. */
+/* Starts an exclusive entry that is first now, or the entries behind one that has left. */
 static void pass_device_on(struct scheduler *scheduler, bool was_exclusive)
 {
 	struct scheduler_entry *entry = scheduler->first;
@@ -357,8 +357,7 @@ static void pass_device_on(struct scheduler *scheduler, bool was_exclusive)
 		start_if_ready(scheduler, entry);
 }
 
-/* The access behind which one of the entry belongs that has not started: what has started, and what arrived first.
- */
+/* The access behind which `entry`, not started, belongs: the last that has started or arrived earlier. */
 static struct scheduler_access *last_before(const struct scheduler_queue *queue,
 					    const struct scheduler_entry *entry)
 {
@@ -369,7 +368,7 @@ static struct scheduler_access *last_before(const struct scheduler_queue *queue,
 	return before;
 }
 
-/* What is behind an access whose range has grown, and could have started, waits for it where they conflict. */
+/* Ready accesses behind one whose range has grown wait for it if they conflict. */
 static void hold_behind(struct scheduler_queue *queue, const struct scheduler_access *access)
 {
 	for (struct scheduler_access *at = access->next; at; at = at->next) {
@@ -389,7 +388,7 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 
 	assert(entry->is_started && access->looks);
 	access->range = *range;
-	/* It went past what it did not conflict with. */
+	/* When it started, it went past accesses that it may conflict with now. */
 	unlink_access(queue, access);
 	link_behind(queue, access, last_before(queue, entry));
 	hold_behind(queue, access);
@@ -404,7 +403,7 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 	entry->user->n_started--;
 	scheduler->n_started--;
 	scheduler->n_long -= entry->is_long;
-	/* What it waits for may itself be behind an exclusive one, which waited for this one's end. */
+	/* It may wait for an entry behind an exclusive one, which waited for this one. */
 	pass_device_on(scheduler, false);
 	return false;
 }

@@ -9,9 +9,8 @@
  * when nothing is before it and nothing of its user runs. So long operations of one user do not make other users
  * wait. An exclusive entry that gives way also lets others start as long as any long operation runs.
  *
- * An entry arrives with all its accesses at once, behind all others. So everybody waits only for what arrived
- * earlier: nobody waits in a circle. Owns no entry and no thread; all calls come from the thread that owns the
- * device. */
+ * An entry arrives with all its accesses at once, behind all others. So an entry waits only for earlier ones, and
+ * waits form no cycle. Owns no entry and no thread; all calls come from the thread that owns the device. */
 #ifndef SERVICE_SCHEDULER_H
 #define SERVICE_SCHEDULER_H
 
@@ -25,9 +24,9 @@ struct scheduler_access {
 	struct tensor *root;
 	struct tensor_range range; /* of its words */
 	bool writes;
-	bool footprint; /* a kernel writes it, and with it all of its footprint */
-	bool frees;	/* it, or a view of it */
-	bool looks;	/* it must be there, even where the range is empty */
+	bool footprint; /* a kernel writes the root, and with it its whole footprint */
+	bool frees;	/* the root, or a view of it */
+	bool looks;	/* the root must exist, even if the range is empty */
 
 	/* The scheduler's own. */
 	struct scheduler_entry *entry;
@@ -36,12 +35,12 @@ struct scheduler_access {
 	bool is_due; /* not ready, and to be checked again */
 };
 
-/* Whose requests they are; zero at first. */
+/* A user's part of the scheduler; zero at first. */
 struct scheduler_user {
 	size_t n_started, n_accesses;	   /* of its entries */
 	struct scheduler_entry *exclusive; /* in order of arrival */
 	/* The gate's lists of peers whose requests wait: for fewer accesses, and for a share of a round on the
-	 * disk. Two, so that a connection that changes tables holds up no other one of its user. */
+	 * disk. Two lists, so that a connection that changes tables holds up no other one of its user. */
 	struct rpc_peer *first_full, *first_unshared;
 };
 
@@ -50,7 +49,7 @@ struct scheduler_entry {
 	bool is_exclusive;
 	bool gives_way; /* an exclusive one: others wait for it only while nothing long runs */
 	bool is_long;	/* it may run for more than a millisecond */
-	/* Its turn has come: called once, maybe from any call below. */
+	/* Called when it starts, maybe from any call below; again after scheduler_read_too has returned false. */
 	void (*ready)(struct scheduler_entry *entry);
 
 	/* The scheduler's own. */
@@ -65,32 +64,32 @@ struct scheduler_entry {
 
 struct scheduler {
 	uint64_t arrivals;
-	size_t n_started, n_long;      /* n_long: of them, with is_long */
+	size_t n_started, n_long;      /* n_long: started entries with is_long */
 	struct scheduler_entry *first; /* in order of arrival */
 };
 
 void scheduler_init(struct scheduler *scheduler);
-/* Nothing is in it. */
+/* It must be empty. */
 void scheduler_deinit(struct scheduler *scheduler);
 
-/* Whether what accesses this for `user`, and comes now, has nothing to wait for. Where it is over before anything
- * else comes it need not enter. */
+/* Whether a request of `user` with these accesses has nothing to wait for now. If it also ends before anything
+ * else arrives, it need not enter. */
 bool scheduler_is_clear(const struct scheduler *scheduler, const struct scheduler_user *user,
 			const struct scheduler_access *accesses, size_t n);
-/* Takes an entry: its arrival is now. The n accesses live until scheduler_leave and are of different roots. `user`
+/* Adds an entry; it arrives now. The n accesses live until scheduler_leave and are of different roots. `user`
  * outlives it. */
 void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_user *user,
 		     struct scheduler_access *accesses, size_t n);
-/* A started entry whose first access only looked is to read a range, too. True: at once. False: it is ready again
- * when those that arrived before it, and those that have started, let it. */
+/* A started entry whose first access has `looks` also reads `range` from now on. True: it goes on. False: it has
+ * stopped, and starts again when no earlier or started entry conflicts. */
 bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *entry,
 			const struct tensor_range *range);
-/* Over, or given up. */
+/* Removes an entry that has ended or was given up. */
 void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry);
 
 /* A new root, which may meet others whose queues are not empty. */
 void scheduler_add_root(const struct tensor *root);
-/* A root goes: those that waited for it to go need not wait. */
+/* A root is freed: entries do not wait for accesses to it any more. */
 void scheduler_forget_root(struct scheduler *scheduler, const struct tensor *root);
 
 /* True while an entry has the device for itself. */

@@ -31,7 +31,7 @@ static int check_id(const struct session *session, uint64_t id, struct npumem_er
 {
 	const struct segment *segment;
 
-	/* So that those that follow are never used up. */
+	/* So that the ids that the daemon chooses never run out. */
 	if (id > INT64_MAX)
 		return npumem_error_set(error, NPUMEM_INVALID, "a segment's id is at most %" PRId64, INT64_MAX);
 	LL_SEARCH_SCALAR(session->segments, segment, id, id);

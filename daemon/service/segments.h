@@ -18,15 +18,15 @@ struct segments_memory {
 	void *mapping; /* the source's own */
 };
 
-/* Where a session's shared memory comes from, and goes to. */
+/* Maps and unmaps a session's shared memory. */
 struct segments_source {
-	/* Takes the memory that came with the request under way, where segments_check lets it: nothing is mapped
-	 * before, as address space is nobody's. 0; INVALID, RESOURCE_EXHAUSTED: then it is given up. */
+	/* Maps the memory that came with the current request, once segments_check allows it: until then no user is
+	 * charged for the address space. 0; INVALID, RESOURCE_EXHAUSTED: nothing is mapped. */
 	int (*take)(void *ctx, const struct session *session, uint64_t id, struct segments_memory *memory,
 		    struct npumem_error *error);
 	void (*release)(void *ctx, const struct segments_memory *memory);
-	/* Calls access(arg), which touches the memory. False where an access faulted: access was left in the
-	 * midst. On any thread. NULL: it never faults. */
+	/* Calls access(arg), which touches the memory. False: it faulted and was left midway. On any thread. NULL:
+	 * the memory never faults. */
 	bool (*reach)(const struct segments_memory *memory, void (*access)(void *arg), void *arg);
 	void *ctx;
 };
@@ -41,18 +41,18 @@ struct segment {
 	struct segment *next;
 };
 
-/* Whether the session may have so many bytes more, as a segment of that id; 0: the next one. 0; INVALID (the id is
- * in use), RESOURCE_EXHAUSTED. */
+/* Whether the session may share `bytes` more as segment `id` (0: the next id). 0; INVALID (the id is in use),
+ * RESOURCE_EXHAUSTED. */
 int segments_check(const struct session *session, uint64_t id, uint64_t bytes, struct npumem_error *error);
-/* Maps what came with the request. `id`: that it is to have; 0: the next one. 0; INVALID (nothing came, or not
- * what can be shared safely; or the id is in use), RESOURCE_EXHAUSTED (too much of it). */
+/* Maps the memory that came with the request as segment `id` (0: the next id). 0; INVALID (no memory came, it
+ * cannot be shared safely, or the id is in use), RESOURCE_EXHAUSTED (over a limit). */
 int segments_share(struct session *session, uint64_t id, struct segment **out, struct npumem_error *error);
 
 /* 0; NOT_FOUND, DATA_LOST (its memory has faulted). */
 int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error);
 
-/* Calls access(arg), which touches the segment's memory. False where an access faulted: access was left in the
- * midst, and the segment is broken from then on. On any thread. */
+/* Calls access(arg), which touches the segment's memory. False: it faulted and was left midway, and the segment is
+ * broken from then on. On any thread. */
 bool segments_reach(const struct session *session, struct segment *segment, void (*access)(void *arg), void *arg);
 
 /* Unmaps; nothing uses it any more. 0; NOT_FOUND. */

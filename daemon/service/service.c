@@ -50,7 +50,7 @@ void service_adopt(struct service *service, struct session *session, struct tens
 	record->unnamed->n++;
 }
 
-/* It may end before a tensor that goes. */
+/* The session may end before a tensor that is going. */
 static void leave_session(struct record *record)
 {
 	struct session_unnamed *unnamed = record->unnamed;
@@ -157,7 +157,7 @@ void service_leave(struct service *service, struct tensor *tensor)
 	tensor->owner = NULL;
 }
 
-/* What is left goes with the device, or stays in the store. */
+/* Remaining tensors end with the device, or stay in the store. */
 static void leave_all(struct service *service)
 {
 	for (struct tensor *tensor = NULL; (tensor = device_next(service->device, tensor));)

@@ -13,7 +13,7 @@
 #include "daemon/service/segments.h"
 #include "daemon/service/service.h"
 
-/* 0 or -ENOMEM. The user is the session's in any case. */
+/* Takes over a reference to `user`, also if it fails. 0 or -ENOMEM. */
 static int begin(struct session *session, struct service *service, struct limits_user *user, uint32_t uid,
 		 pid_t pid)
 {
@@ -82,7 +82,7 @@ bool session_is_fresh(const struct session *session)
 	return !session->has_token && !session->unnamed->first && !session->segments && !session->last_segment;
 }
 
-/* Host memory of what is kept of its answers, as results.c and ids.c charge it. */
+/* Host memory of its results and ids, as results.c and ids.c charge it. */
 static uint64_t kept_bytes(const struct session *session)
 {
 	return session->n_results * sizeof(struct result) + session->stale.room * sizeof(*session->stale.many);
@@ -195,7 +195,7 @@ size_t session_hide(struct session *session, struct tensor **tensors, size_t mos
 	return n;
 }
 
-/* What is left when it has no tensors. */
+/* Ends the rest of a session that has no tensors. */
 static void end(struct session *session)
 {
 	struct service *service = session->service;
@@ -220,7 +220,7 @@ void session_forget(struct session *session)
 	if (!session->has_token)
 		return;
 	session->has_token = false;
-	/* First: results of nobody are dropped by the next process, too. */
+	/* First: if the daemon dies in between, the next process drops results without a session. */
 	persist_session_drop(session);
 	results_deinit(session);
 	persist_commit(&session->service->persist);
@@ -233,7 +233,7 @@ void session_deinit(struct session *session)
 	session->request = 0;
 	session_forget(session);
 	service->events.actor = session;
-	/* A base may take several of the list with it. */
+	/* A base may take several views of the list with it. */
 	while (session->unnamed->first)
 		service_release(service, record_tensor(session->unnamed->first));
 	persist_commit(&service->persist);

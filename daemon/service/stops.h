@@ -1,7 +1,7 @@
-/* The price of a compaction: while its bytes move, nobody else's requests run. A user whose compactions have
- * stopped others for a time may begin the next one only when that time is at most limits.stop_percent of what has
- * passed. A user pays for the time itself, not for the wait before it. Root and the daemon's uid pay nothing, nor
- * does a user who is alone. */
+/* The price of a compaction: while its bytes move, no other request runs. A user may begin the next compaction
+ * when the time for which its compactions stopped others is at most limits.stop_percent of the time that has
+ * passed. A user pays for that time, not for the wait before it. Root, the daemon's uid and an only user pay
+ * nothing. */
 #ifndef SERVICE_STOPS_H
 #define SERVICE_STOPS_H
 
@@ -12,7 +12,7 @@ struct npumem_error;
 struct session;
 
 enum {
-	STOPS_LEAST_NS = 1000000, /* what a compaction is charged at least: the others wait for its turn, too */
+	STOPS_LEAST_NS = 1000000, /* least charge of a compaction: other users wait for its start, too */
 };
 
 /* Whether the session's user pays now. */

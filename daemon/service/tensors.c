@@ -1,5 +1,4 @@
-/* Names come first, so that the device's step is the last one and need not be undone. Knows neither places nor
- * rights. */
+/* Names are checked first, so that the device's step is the last one and need not be undone. Checks no rights. */
 #include "daemon/service/tensors.h"
 
 #include <errno.h>
@@ -50,13 +49,13 @@ static int check_free_names(const struct tensors_alloc *alloc, struct npumem_err
 	return 0;
 }
 
-/* Of grants that are there. */
+/* Host memory of its grants. */
 static uint32_t grants_bytes(const struct record *record)
 {
 	return record_grants(record) ? sizeof(struct record_grants) : 0;
 }
 
-/* Of a tensor with so many meetings: in the heap, and in the mapped files of the state. */
+/* Host memory of a tensor with so many meetings: in the heap, and in the mapped files of the state. */
 static uint32_t host_bytes(const struct service *service, unsigned n_meetings)
 {
 	/* A cell with its frame, and a part of the journal. */
@@ -66,7 +65,7 @@ static uint32_t host_bytes(const struct service *service, unsigned n_meetings)
 	return (uint32_t)(device_host_bytes(service->device, n_meetings) + in_state);
 }
 
-/* n tensors of the user more, as yet without meetings. */
+/* Whether the user may have n more tensors, not counting meetings. */
 static int check_more(struct session *session, unsigned n, struct npumem_error *error)
 {
 	struct limits_table *limits = &session->service->limits;
@@ -78,7 +77,7 @@ static int check_more(struct session *session, unsigned n, struct npumem_error *
 			    (uint64_t)n * host_bytes(session->service, 0), error);
 }
 
-/* What was just allocated, against what the user may have; where it is too much it goes again. */
+/* Checks new tensors against the user's limits; releases them if they pass one. */
 static int check_charges(struct session *session, struct tensor *const *tensors, unsigned n,
 			 struct npumem_error *error)
 {
@@ -97,7 +96,7 @@ static int check_charges(struct session *session, struct tensor *const *tensors,
 	return status;
 }
 
-/* The same against the room that the state has. */
+/* The same with the room of the state. */
 static int check_room_to_keep(struct service *service, struct tensor *const *tensors, unsigned n,
 			      struct npumem_error *error)
 {
@@ -193,7 +192,7 @@ int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error)
 	return 0;
 }
 
-/* What others did meanwhile counts: names, and what the uid may have. */
+/* Names and charges may have changed between the steps. */
 static int check_again(struct tensors_alloc *alloc, struct waiting_claims claims, struct npumem_error *error)
 {
 	struct service *service = alloc->session->service;
@@ -219,7 +218,7 @@ static void give_back_search(struct tensors_alloc *alloc)
 	alloc->search_bytes = 0;
 }
 
-/* -EAGAIN; or it may not hold what it holds, and gives up. */
+/* -EAGAIN; or the search's memory passes the limit, and it is cancelled. */
 static int charge_search(struct tensors_alloc *alloc, struct npumem_error *error)
 {
 	struct limits_table *limits = &alloc->session->service->limits;
@@ -243,9 +242,9 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 	int status;
 
 	give_back_search(alloc);
-	/* What waits is tried whenever something is freed. */
+	/* It is tried after each free, so its refusals must be cheap. */
 	context.is_brief = alloc->turn == TENSORS_HEAD;
-	/* Before its own tensors are in the way of them. */
+	/* Computed before its own tensors take room. */
 	claims = waiting_claims(session->service, session->user);
 	status = device_alloc_step(&alloc->device, steps, &context);
 	if (status == -EAGAIN)
@@ -258,7 +257,7 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 		adopt(session, alloc->names[i], alloc->labels[i], i, alloc->tensors[i]);
 	persist_commit(&session->service->persist);
 	events_room(session->service);
-	/* It may be in the way of one of its user's that held others up. */
+	/* It may block a waiter of its user, which then holds others up no more. */
 	session->service->waiting.look |= session->service->waiting.n > 0;
 	return 0;
 }
@@ -336,7 +335,7 @@ void tensors_describe(const struct session *session, const struct tensor *tensor
 	description->uid = record->uid;
 	description->base_handle = 0;
 	description->base_name[0] = 0;
-	/* A view outlives the right to what is behind it. */
+	/* A view may outlive its owner's right to the base. */
 	if (access_check(session, tensor, ACCESS_READ, &refusal))
 		description->bytes = (struct device_state){.unwritten_bytes = 0};
 	else if (state)

@@ -1,4 +1,4 @@
-/* Seals, names and grants. Each change has its result in the same commit, for a client that comes back. */
+/* Seals, names and grants. Each change and its result (results.h) are one commit. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "daemon/service/tables.h"
 #include "daemon/service/tensors.h"
 
-/* Prepared, with a result. */
+/* Commits a prepared change with its result. */
 static void keep_change(struct session *session, const struct tensor *tensor)
 {
 	persist_put(session->service, tensor);
@@ -73,7 +73,7 @@ int tensors_rename(struct session *session, struct tensor *tensor, const char *n
 	return 0;
 }
 
-/* They stay until the tensor goes, and are its owner's user's. 0; RESOURCE_EXHAUSTED. */
+/* Makes room for grants, charged to the owner's user until the tensor goes. 0; RESOURCE_EXHAUSTED. */
 static int make_grants(struct session *session, struct record *record, struct npumem_error *error)
 {
 	struct limits_table *limits = &session->service->limits;
@@ -92,7 +92,7 @@ static int make_grants(struct session *session, struct record *record, struct np
 	return 0;
 }
 
-/* The i-th, which is the uid's, or is none's yet. */
+/* Sets or removes the i-th grant, which is the uid's or a new one. */
 static void set_grant(struct record_grants *grants, unsigned i, uint32_t uid, enum record_access access)
 {
 	if (access != RECORD_NONE) {

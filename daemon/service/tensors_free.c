@@ -1,4 +1,4 @@
-/* A free hides its tensors in one commit, for good; what they hold is given back after that, in bounded steps. */
+/* A free hides its tensors in one commit; their room and charges are given back after that, in bounded steps. */
 #include <inttypes.h>
 
 #include "daemon/service/kept/results.h"
@@ -43,7 +43,8 @@ void tensors_mark_going(struct service *service, struct tensor **tensors, size_t
 	}
 }
 
-/* A tensor and those views of it that are not hidden yet. What made the tensor is told while it is there. */
+/* Hides a tensor and its views, and keeps the result of the request that made it. Returns how many it has
+ * hidden. */
 static uint64_t hide(struct service *service, struct tensor *tensor)
 {
 	uint64_t n = 1 + record_of(tensor)->n_views;
@@ -55,13 +56,13 @@ static uint64_t hide(struct service *service, struct tensor *tensor)
 
 void tensors_hide(struct session *session, struct tensor *const *tensors, size_t n)
 {
-	enum { RESULT_CHANGES = 4 }; /* and the oldest one may go */
+	enum { RESULT_CHANGES = 4 }; /* the result, and the drop of the oldest one */
 	struct service *service = session->service;
 	uint64_t n_freed = 0;
 
 	for (size_t i = 0; i < n; i++)
 		n_freed += hide(service, tensors[i]);
-	/* From here on in one commit: views that are not named go with their bases. */
+	/* One commit from here on. Recovery frees the other views with their bases. */
 	persist_make_room(service, (uint32_t)n + RESULT_CHANGES);
 	for (size_t i = 0; i < n; i++)
 		persist_disown(service, tensors[i]);
@@ -77,9 +78,9 @@ void tensors_free_begin(struct tensors_free *free, struct tensor *const *tensors
 	free->first_root = free->next_root;
 }
 
-enum { STEPS = 256 }; /* of a microsecond or less, where nobody follows events */
+enum { STEPS = 256 }; /* of a microsecond or less, without subscribers to events */
 
-/* Those that are freed without their bases, and those of the bases that are freed. */
+/* Releases the views of the list, then the views of its bases. */
 static unsigned free_views(struct service *service, struct tensors_free *free)
 {
 	unsigned steps = 0;
@@ -95,7 +96,8 @@ static unsigned free_views(struct service *service, struct tensors_free *free)
 	return steps;
 }
 
-/* What a root costs: its room, and for each root that it meets to leave that one's list and to be counted anew. */
+/* The steps of one root: for its room, and for each meeting to leave the other root's list and to be counted
+ * anew. */
 static unsigned root_steps(const struct tensor *root)
 {
 	enum { ROOT_STEPS = 4, MEETINGS_PER_STEP = 2 };
@@ -106,8 +108,8 @@ static unsigned root_steps(const struct tensor *root)
 bool tensors_free_step(struct session *session, struct tensors_free *free)
 {
 	struct service *service = session->service;
-	/* A record has the free as one entry: an allocation that took a part of its room would be before it there.
-	 */
+	/* A recording has the free as one entry: an allocation that took a part of its room would come before
+	 * it. */
 	bool is_at_once = recorder_is_on(&service->recorder);
 	unsigned steps;
 

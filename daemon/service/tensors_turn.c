@@ -1,5 +1,5 @@
-/* Whether an allocation may keep what it has just got, where requests wait for room. Judged by where the tensors
- * came to lie: the arena alone knows the best place. */
+/* Whether an allocation may keep its new tensors while requests wait for room. Checked after the allocation: only
+ * the arena knows the best place. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -28,8 +28,8 @@ static bool may_lie_anywhere(const struct tensors_alloc *alloc)
 	return i == alloc->n;
 }
 
-/* What lies where a claimant must lie is allocated again elsewhere. Where the range cannot be kept free it may
- * stay. 0, or a status without a reason. */
+/* Allocates the tensors again, outside of a claimant's range. If that cannot be kept free, they may lie in it. 0,
+ * or a status without a message. */
 static int leave_range(struct tensors_alloc *alloc, const struct waiter *claimant)
 {
 	struct device *device = alloc->session->service->device;
@@ -48,7 +48,7 @@ static int leave_range(struct tensors_alloc *alloc, const struct waiter *claiman
 	return status;
 }
 
-/* Of those that wait, the user's own are counted: how many of others wait is theirs to know. */
+/* Counts only the user's own waiters: the number of other users' is not disclosed. */
 static int refuse_turn(const struct tensors_alloc *alloc, int64_t asked, struct npumem_error *error)
 {
 	uint64_t n_own = alloc->session->user->now[LIMITS_WAITING];

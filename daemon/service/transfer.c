@@ -1,5 +1,5 @@
-/* Reading back what an op moved. Invariant: a transfer's bytes are counted in recorder->bytes from its first
- * moment to its last, so that what operations under way hold for the record is bounded, too. */
+/* Reads back the data that an op moved. Invariant: a transfer's bytes are counted in recorder->bytes while it
+ * exists, so that the transfers of running operations are bounded, too. */
 #include "daemon/service/transfer.h"
 
 #include <zlib.h>

@@ -1,7 +1,6 @@
-/* A queue for each uid, and a queue of the uids that have one. Nobody is tried twice in a round: it begins when
- * something was freed or moved, but not before all have been tried in the one before whose turn it was.
- * Invariant: without `look` and `room` there is nobody to be tried. Does not know what it takes to serve a waiter.
- */
+/* A queue for each user, and a queue of the users that have one. Each waiting request is tried at most once per
+ * round. A round begins after something was freed or moved, and after each request whose turn it was has been
+ * tried in the round before. Invariant: without `look` and `room` there is no request to try. */
 #include "daemon/service/waiting.h"
 
 #include <utlist.h>
@@ -27,7 +26,7 @@ int waiting_add(struct waiting *waiting, struct waiter *waiter, struct npumem_er
 	limits_charge(waiting->limits, user, LIMITS_WAITING, 1);
 	if (waiter->deadline_ns < waiting->deadline_ns)
 		waiting->deadline_ns = waiter->deadline_ns;
-	/* Nothing was kept from it where nobody was in line. */
+	/* If no other one waits, it was refused without any claims: it is not tried again in this round. */
 	waiter->tried = waiting->n++ ? 0 : waiting->round;
 	if (!user->waiters)
 		DL_APPEND2(waiting->first, user, prev_turn, next_turn);
@@ -45,7 +44,7 @@ void waiting_remove(struct waiting *waiting, struct waiter *waiter)
 		DL_DELETE2(waiting->first, user, prev_turn, next_turn);
 	limits_give_back(waiting->limits, user, LIMITS_WAITING, 1);
 	waiting->look = true;
-	/* Else what was the earliest stays: an alarm for nothing costs less than to look for it each time. */
+	/* Else the earliest deadline stays: a timer that fires for nothing costs less than a search each time. */
 	if (!--waiting->n)
 		waiting->deadline_ns = WAITING_NEVER;
 }
@@ -87,8 +86,8 @@ static uint64_t window(const struct service *service)
 	return service->events.now_ns ? service->events.now_ns() / WAITING_WINDOW_NS : 0;
 }
 
-/* Above it a request yields. Large requests hold others up in every other window, so that they are not starved;
- * the others have the rest, so that nobody is kept out for longer than one. */
+/* A request above it holds no others up. Large requests hold others up in every second window, so that they are
+ * not starved; in the other windows they do not, so that no request is kept out for longer than one. */
 static uint64_t bound(const struct service *service)
 {
 	return window(service) % 2 ? share(service) : UINT64_MAX;
@@ -104,8 +103,8 @@ static bool has_addresses(const struct waiter *waiter)
 	return waiter->from < waiter->to;
 }
 
-/* Whether there is a place for it between its user's tensors and those that cannot be moved. It costs little where
- * neither has changed; it may miss a place, as it counts in cells. */
+/* Whether there is a place for it between its user's tensors and those that cannot be moved. Cheap if neither has
+ * changed. It may miss a place, as it counts in cells (occupancy.h). */
 static bool has_place(const struct service *service, const struct waiter *waiter)
 {
 	int64_t npu_bytes = device_options(service->device)->geometry.npu_bytes;
@@ -117,7 +116,7 @@ static bool has_place(const struct service *service, const struct waiter *waiter
 	return waiter->anywhere <= user->gaps.longest;
 }
 
-/* Whether others give back what it waits for, as far as they can. `most`: of the bytes that it may have with its
+/* Whether it could be granted if others gave back all that they can. `most`: the bound of its bytes and its
  * user's. */
 static bool holds_others_up(const struct service *service, const struct waiter *waiter, uint64_t most)
 {
@@ -138,7 +137,7 @@ static void add_claims(const struct service *service, const struct limits_user *
 			continue;
 		if (!(has_range && claims->range) && (from == user || holds_others_up(service, waiter, most)))
 			*(has_range ? &claims->range : &claims->extent) = waiter;
-		/* Those behind it wait for it. */
+		/* The requests behind it wait for it. */
 		if (!has_range)
 			return;
 	}
@@ -155,7 +154,7 @@ struct waiting_claims waiting_claims(const struct service *service, const struct
 	return claims;
 }
 
-/* What a try would find, at no cost: so that many that wait in vain cost others nothing. */
+/* A cheap check that a try would fail: many requests that wait in vain cost others nothing. */
 static bool cannot_fit(const struct service *service, const struct waiter *waiter)
 {
 	int64_t free_bytes, largest;
@@ -167,8 +166,8 @@ static bool cannot_fit(const struct service *service, const struct waiter *waite
 					   device_is_taken(service->device, waiter->from));
 }
 
-/* The first of a user's that was not tried in this round, of those that none of its own holds up. NULL: there is
- * none; *holds_others: nor is any behind them. */
+/* The first request of a user that was not tried in this round and that no other one of the user holds up. NULL:
+ * there is none; *holds_others: then the users behind this one have none either. */
 static struct waiter *untried_of(const struct service *service, const struct limits_user *user, uint64_t most,
 				 bool *holds_others)
 {
@@ -201,7 +200,7 @@ struct waiter *waiting_next(struct service *service)
 	struct waiting *waiting = &service->waiting;
 	struct waiter *waiter = waiting->look || waiting->room ? untried(service) : NULL;
 
-	/* Where something is freed all the time the last are tried, too. */
+	/* Not earlier: if something is freed all the time, the last ones must be tried, too. */
 	if (!waiter && waiting->room) {
 		waiting->room = false;
 		waiting->round++;
@@ -259,7 +258,7 @@ bool waiting_measure(const struct device *device, const struct device_request *r
 
 		if (npumem_place_resolve(geometry, &requests[i].spec, &place, NULL))
 			continue;
-		/* Far from overflow: each was found to have no more than an NPU has. */
+		/* Far from overflow: each was found to fit an NPU. */
 		waiter->bytes += (uint64_t)(place.bytes_per_npu * geometry->n_npus);
 		waiter->reuses |= requests[i].reuse > NPUMEM_NEVER;
 		if (place.bytes_per_npu > waiter->least)

@@ -1,5 +1,6 @@
 /* Invariant: while files are moved the folder has the file `moving`, so that the next process goes on; a folder
- * without it is whole and never touched again. What is being prepared is aside-new, which has no state yet. */
+ * without it is whole and never touched again. While a folder is prepared, it is aside-new and has no state
+ * yet. */
 #include "daemon/store/aside.h"
 
 #include <dirent.h>
@@ -52,7 +53,7 @@ static int write_file(const struct opening *opening, int folder, const char *nam
 	return status;
 }
 
-/* aside-new, with its note. Its descriptor or -errno. */
+/* Makes aside-new, with its note. Returns its descriptor or -errno. */
 static int make_folder(const struct opening *opening, int directory, const char *now, bool is_moved)
 {
 	const struct store_hooks *hooks = opening->options->hooks;
@@ -74,7 +75,7 @@ static int make_folder(const struct opening *opening, int directory, const char 
 	return status;
 }
 
-/* Gives aside-new its name. Two in one second are told apart by a number. */
+/* Gives aside-new its name. Two of the same second differ by a number. */
 static int name_folder(const struct opening *opening, int directory, const char *now, char *name)
 {
 	const struct store_hooks *hooks = opening->options->hooks;
@@ -241,7 +242,7 @@ int aside_set(const struct opening *opening)
 	return status;
 }
 
-/* ---- what is there ---- */
+/* ---- listing ---- */
 
 static void read_note(int directory, const char *name, struct aside_note *note)
 {

@@ -14,17 +14,17 @@ struct aside_note {
 	char time[32], verdict[32], line[STORE_ERROR_BYTES];
 };
 
-/* Moves the files of the state that was just refused, of which opening->error says why; a state of `open` is
- * copied to aside_directory and made empty. The journal is locked. 0: the next store_open begins a new state, and
- * report->aside says so. -errno: nothing was moved, or aside_finish goes on; opening->error says what prevents it.
- */
+/* Moves the files of a state that was just refused; opening->error has the reason. A state of options->open is
+ * copied to aside_directory and emptied instead. The journal is locked. 0: the next store_open begins a new state,
+ * and report->aside says so. -errno: nothing was moved, or aside_finish will go on; opening->error has the
+ * error. */
 int aside_set(const struct opening *opening);
 
-/* Goes on with what a process that died has begun to move. The journal is locked; *is_moved: it is not the
- * directory's any more. 0 or -errno with its line. */
+/* Finishes a move that a process began before it died. The journal is locked; *is_moved: it has left the
+ * directory. 0 or -errno with its line. */
 int aside_finish(const struct opening *opening, bool *is_moved);
 
-/* Calls each(ctx, name, note) for every folder of a directory, in the order of readdir. How many there are, or
+/* Calls each(ctx, name, note) for every folder of a directory, in the order of readdir. Returns their number, or
  * -errno. */
 int aside_each(int directory, void (*each)(void *ctx, const char *name, const struct aside_note *note), void *ctx);
 

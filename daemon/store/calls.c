@@ -14,7 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* What the call answers, or -1 with errno where a test fails it. */
+/* The call's result, or -1 with errno if a test fails it. */
 #define CALL(hooks, name, call) (failed(hooks, name) ? -1 : (call))
 
 static int failed(const struct store_hooks *hooks, const char *call)
@@ -98,8 +98,8 @@ static int allocate(const struct store_hooks *hooks, int fd, uint64_t from, uint
 	while (status && errno == EINTR);
 	if (!status)
 		return 0;
-	/* A file system that does not know fallocate: zeros take the room. Holes of a file there stay what they
-	 * are: zeros might overwrite what is no hole. */
+	/* A file system without fallocate: zeros are written to take the room. Its holes stay, as zeros might
+	 * overwrite data. */
 	return errno == EOPNOTSUPP ? calls_write_zeros(hooks, fd, from > had ? from : had, to) : -errno;
 }
 
@@ -132,7 +132,7 @@ int calls_truncate(const struct store_hooks *hooks, int fd, uint64_t bytes)
 	return status ? -errno : 0;
 }
 
-/* What fsync or fdatasync has answered. */
+/* `status`: the result of fsync or fdatasync. */
 static int synced(const struct store_hooks *hooks, int fd, int status)
 {
 	if (status)
@@ -233,7 +233,7 @@ bool calls_is_on_disk(int fd)
 
 uint64_t calls_find_data(int fd, uint64_t off, uint64_t to)
 {
-	/* Others may not know of what was stored through a mapping. */
+	/* Other file systems may not know of stores through a mapping. */
 	if (calls_is_on_disk(fd))
 		return off;
 	off_t at = lseek(fd, (off_t)off, SEEK_DATA);

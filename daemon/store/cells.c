@@ -1,6 +1,6 @@
-/* Every cell has a checksum, empty ones too: a block that the disk gives back as zeros is not a table of nothing.
- * Cells change by the journal alone, but for new ones, which nobody sees until the table's number of cells is
- * stored, and for damaged ones that become lost ones. */
+/* Every cell has a checksum, also an empty one: a block that the disk returns as zeros is not a block of empty
+ * cells. Cells change through the journal only, with two exceptions: new cells, which do not count until the
+ * table's number of cells is stored, and damaged cells, which become lost ones. */
 #include "daemon/store/cells.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ enum { AMPLE_CELLS = 256 }; /* the kernel makes their pages in 0.1 ms */
 
 static const char *const names[STORE_TABLES] = {"tensors", "sessions", "results"};
 
-/* A cell that stands at another's place has another checksum. */
+/* At another index the same cell has another checksum. */
 static uint32_t checksum(const struct format_cell *cell, uint32_t index)
 {
 	return (uint32_t)crc32_z(index, (const uint8_t *)&cell->bytes,
@@ -55,7 +55,7 @@ bool cells_read_bytes(enum store_table table, const struct format_page *page, ui
 	return true;
 }
 
-/* With the stamp 0. */
+/* The new cells have the stamp 0. */
 static void empty(struct store *store, enum store_table table, uint32_t from, uint32_t to)
 {
 	for (uint32_t index = from; index < to; index++) {
@@ -107,8 +107,8 @@ int cells_grow(struct store *store, enum store_table table, uint32_t n_cells)
 
 	if (n_cells <= have)
 		return 0;
-	/* Some more, so that tables do not grow for each tensor, and no more than take a moment, as this is done
-	 * in one turn of the loop; where that is too much, what is needed. */
+	/* Some more, so that tables do not grow for each tensor, but few, as one turn of the loop does it. If
+	 * these do not fit, only the needed ones. */
 	uint64_t pages = ((uint64_t)n_cells + in_page - 1) / in_page, ample_pages = ample / in_page;
 	int status = ample_pages > pages ? grow_to(store, table, ample_pages * in_page) : -ENOSPC;
 	return status ? grow_to(store, table, pages * in_page) : 0;

@@ -1,4 +1,4 @@
-/* Owns its descriptors for a call. The lock is only tried, and shared, so that a daemon that runs is noticed. */
+/* Owns its descriptors during a call. It tries a shared lock only to find out whether a daemon runs. */
 #include "daemon/store/describe.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Owns the descriptors. A user that may write a file can cut it short, which is a memory fault for a process that
- * has it mapped: in a directory only files that no other user can open for writing are taken. The lock is the
- * journal's, and goes with the process; it has to do with descriptors that were handed on from a process before,
- * too. */
+ * has it mapped: in a directory only files that no other user can open for writing are taken. The journal has the
+ * lock (flock), which ends with the process. It also works with descriptors that an earlier process has passed
+ * on. */
 #include "daemon/store/files.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static int look_at(struct opening *opening, enum format_file file)
 	return 0;
 }
 
-/* The journal has the lock. */
+/* Opens and locks the journal. */
 static int open_journal(struct opening *opening)
 {
 	struct store *store = opening->store;
@@ -92,7 +92,7 @@ static int open_all(struct opening *opening)
 	}
 	if (status)
 		return status;
-	/* Files that were made here are found after a loss of power. */
+	/* So that new files survive a loss of power. */
 	return opening->directory < 0 ? 0 : calls_sync(opening->options->hooks, opening->directory);
 }
 
@@ -103,8 +103,8 @@ static bool has_bytes(int directory, const char *name)
 	return !fstatat(directory, name, &stat, AT_SYMLINK_NOFOLLOW) && stat.st_size;
 }
 
-/* A snapshot has its journal last; npumemctl writes it under a name of its own until then. A new state has its
- * journal first, so that other files without one are no state that was being made. */
+/* The journal of a snapshot is written last, and until then npumemctl uses another name for the directory. The
+ * journal of a new state is made first, so that other files without one are not an unfinished new state. */
 int files_check_partial(const struct opening *opening)
 {
 	const char *path = opening->options->directory, *slash = strrchr(path, '/');

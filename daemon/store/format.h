@@ -1,8 +1,8 @@
-/* What the files of a state hold, in the machine's own order of bytes: a state moves to another architecture as
- * little as the memory of the clients does. Every file begins with a page of its own.
+/* The format of a state's files, in the byte order of the machine: a state cannot move to another architecture,
+ * and neither can the memory of the clients. Every file begins with a page of its own.
  *
- * What changes while the process may die is a word of 8 bytes, stored at once, or lies in front of one that makes
- * it valid. */
+ * The process may die at any store. So each change in place is one word of 8 bytes, or it becomes valid by a later
+ * store of one word. */
 #ifndef STORE_FORMAT_H
 #define STORE_FORMAT_H
 
@@ -17,8 +17,8 @@
 enum format_file { FORMAT_JOURNAL, FORMAT_MEMORY, FORMAT_TENSORS, FORMAT_SESSIONS, FORMAT_RESULTS, FORMAT_FILES };
 
 enum {
-	FORMAT_VERSION_LEAST = 1, /* that is read, and made FORMAT_VERSION by identity_begin */
-	FORMAT_VERSION = 2,	  /* since then: the log, notes of what runs, smaller cells in new tables */
+	FORMAT_VERSION_LEAST = 1, /* the oldest that is read; identity_begin raises it to FORMAT_VERSION */
+	FORMAT_VERSION = 2,	  /* new in it: the log, notes of running requests, smaller cells in new tables */
 	FORMAT_PAGE_BYTES = 4096,
 	FORMAT_RECORDS_OFF = 1 << 20,	/* in the journal; a multiple of every page's size */
 	FORMAT_RECORDS_BYTES = 1 << 16, /* at least */
@@ -32,15 +32,15 @@ enum {
 struct format_header {
 	char magic[8];
 	uint32_t version, file;
-	uint8_t state[FORMAT_ID_BYTES]; /* by chance; the same in all files */
+	uint8_t state[FORMAT_ID_BYTES]; /* random; the same in all files */
 	uint64_t memory_bytes;
 	uint32_t geometry_bytes;
 	char text[STORE_TEXT_BYTES_MAX];
 	uint8_t geometry[STORE_GEOMETRY_BYTES_MAX];
-	uint32_t crc; /* of what is before it */
+	uint32_t crc; /* of the members before it */
 };
 
-/* A file that was copied has another one. */
+/* A copy of a file has another identity. */
 struct format_identity {
 	uint64_t inode;
 	int64_t born_seconds, born_ns; /* 0 where the file system does not know */
@@ -52,19 +52,19 @@ struct format_run {
 	uint32_t durable;
 	uint8_t boot[FORMAT_ID_BYTES];
 	struct format_identity files[FORMAT_FILES];
-	uint32_t crc; /* of what is before it */
+	uint32_t crc; /* of the members before it */
 	uint32_t unused;
 };
 
-/* Words that are changed in place (format_word). An epoch is odd while a process has the state and even when it
- * was closed, so that a file put back from earlier is noticed. */
+/* Words are changed in place (format_word). An epoch is odd while a process has the state open, and even after it
+ * was closed. An older copy of a file has another epoch. */
 struct format_page {
 	struct format_header header;
 	uint64_t unused[(1024 - sizeof(struct format_header)) / 8];
 	uint64_t epoch;	  /* 0: the state's making was cut off */
 	uint64_t n_cells; /* of a table */
 	uint64_t stale;	  /* of the journal: store_report.is_stale, until store_recovered */
-	uint64_t cell_bytes; /* of a table: format_word; 0: as in version 1 */
+	uint64_t cell_bytes; /* of a table; 0: as in version 1 */
 	uint64_t unused_too[124];
 	struct format_run runs[2]; /* of the journal, in turn: one stands while the other is written */
 };
@@ -82,38 +82,38 @@ enum format_state { FORMAT_EMPTY = 1, FORMAT_USED, FORMAT_LOST };
 
 /* A cell, and its image in the journal. */
 struct format_cell {
-	uint32_t crc; /* zlib's, of what is behind it, begun with the cell's number */
+	uint32_t crc; /* zlib's, of the bytes behind it, begun with the cell's index */
 	uint16_t bytes;
 	uint8_t state, table;
 	uint64_t seq; /* of the transaction that wrote it */
 	uint8_t payload[];
 };
 
-/* A change in the journal: where to, and what will be there. Padded to 8 bytes. */
+/* A change in the journal: the place and the new cell. Padded to 8 bytes. */
 struct format_record {
 	uint32_t table, index;
 	struct format_cell cell;
 };
 
-/* In front of its records. One or, with `durable`, many of them stand one behind the other, of numbers that follow
- * each other. */
+/* The head of a transaction's records. The journal has one; several with consecutive numbers are read as well. */
 struct format_transaction {
-	uint64_t valid; /* format_mix of what follows; 0: nothing follows */
+	uint64_t valid; /* format_mix of the members below; 0: there is no transaction */
 	uint64_t seq;
-	uint64_t bytes; /* with this */
+	uint64_t bytes; /* with this head */
 	uint64_t n_records;
 };
 
-/* A write under way, in the journal between its page and its records. */
+/* The note of a write that has begun, in the journal between its page and its records. */
 struct store_write {
-	uint64_t valid; /* format_mix of what follows; 0: free */
+	uint64_t valid; /* format_mix of the members below; 0: free */
 	uint64_t handle;
 	int64_t first, count;
 };
 
-/* A request that runs, at the end of the first page of the sessions' file: of all files the one that is synced least. */
+/* The note of a running request, at the end of the first page of the sessions' file, which is synced least
+ * often. */
 struct store_run {
-	uint64_t valid; /* runs.c; 0: nothing runs here */
+	uint64_t valid; /* under_way.c; 0: no request */
 	uint64_t session, request, method;
 };
 
@@ -127,7 +127,7 @@ enum {
 static_assert(FORMAT_CELL_BYTES == 16 && (int)FORMAT_WRITES == STORE_WRITES_MAX, "");
 static_assert((int)FORMAT_RUNS_OFF >= (int)sizeof(struct format_page), "");
 
-/* A number that is stored at once, with what tells when one of its bits flipped. */
+/* A number in one word with a check, so that a flipped bit is noticed. */
 static inline uint64_t format_word(uint32_t number)
 {
 	return (uint64_t)number << 32 | (number * UINT32_C(0x9e3779b1) ^ UINT32_C(0x6e70756d));
@@ -139,8 +139,7 @@ static inline bool format_number(uint64_t word, uint32_t *number)
 	return word == format_word(*number);
 }
 
-/* Tells three numbers from any other three that a flip of bits leaves, and from none: never 0, nor one flip away.
- */
+/* A checksum of three numbers. It is never 0, nor one bit flip away from 0. */
 static inline uint64_t format_mix(uint64_t a, uint64_t b, uint64_t c)
 {
 	uint64_t mix = a * UINT64_C(0x9e3779b97f4a7c15);
@@ -150,12 +149,13 @@ static inline uint64_t format_mix(uint64_t a, uint64_t b, uint64_t c)
 	return (mix ^ mix >> 32) | UINT64_C(0x8000000000000001);
 }
 
-/* With `durable`, in the place of transactions: rounds (log.h), one behind the other, each of changes. */
+/* With `durable` the journal has rounds (log.h) instead of transactions, one behind the other. This is the head of
+ * a round; its changes follow. */
 struct format_log {
 	uint64_t magic, seq;
-	uint64_t bytes; /* with this */
+	uint64_t bytes; /* with this head */
 	uint32_t unused;
-	uint32_t crc; /* of what is before it and behind it */
+	uint32_t crc; /* of the bytes before it and behind it */
 };
 
 struct format_change {
@@ -173,7 +173,7 @@ static inline uint32_t format_log_crc(const struct format_log *log)
 	return (uint32_t)crc32_z(crc, (const uint8_t *)(log + 1), log->bytes - sizeof(*log));
 }
 
-/* Of a new table; a table keeps the size of its cells for good. */
+/* For new tables; a table never changes the size of its cells. */
 static inline uint32_t format_cell_bytes(enum store_table table)
 {
 	return table == STORE_TENSORS ? 256 : 128;

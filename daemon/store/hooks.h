@@ -1,14 +1,15 @@
-/* Where tests look on: every system call can be failed, and every store into a mapped file stopped after. */
+/* Hooks for tests: every system call can be made to fail, and a test can stop after every store into a mapped
+ * file. */
 #ifndef STORE_HOOKS_H
 #define STORE_HOOKS_H
 
 struct store_hooks {
-	/* Before each system call, by its name: an errno to fail with instead of calling; 0. */
+	/* Before each system call, with its name. Returns 0, or the errno with which it fails instead. */
 	int (*fail)(void *ctx, const char *call);
-	/* After each store of up to 8 bytes into a mapped file. May leave by longjmp: store_close(store, false) is
-	 * then all that may follow. */
+	/* After each store of up to 8 bytes into a mapped file. May leave by longjmp; after that only
+	 * store_close(store, false) may be called. */
 	void (*stored)(void *ctx);
-	/* After a file went to the disk. */
+	/* After a file was synced. */
 	void (*synced)(void *ctx, int fd);
 	void *ctx;
 };

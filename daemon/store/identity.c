@@ -1,6 +1,5 @@
-/* Headers, epochs and runs. Whatever is killed in between leaves a journal that says "turning", beside which the
- * other files may still be of an epoch before; and the run of the last epoch stands until the next one's is
- * written. */
+/* Headers, epochs and runs. If the process dies during a change of epoch, the journal has FORMAT_TURNING, and the
+ * other files may have an earlier epoch. The run of the last epoch stays until the next one's is written. */
 #include "daemon/store/identity.h"
 
 #include <errno.h>
@@ -22,7 +21,7 @@ static uint32_t run_crc(const struct format_run *run)
 	return (uint32_t)crc32_z(0, (const uint8_t *)run, offsetof(struct format_run, crc));
 }
 
-/* Of the process that opened an epoch, or whose end began it. */
+/* Index of the run of the process that began or ended with this epoch. */
 static unsigned run_of(uint32_t epoch)
 {
 	return (epoch - 1) >> 1 & 1;
@@ -71,8 +70,7 @@ int identity_read_boot(struct opening *opening)
 	return -EINVAL;
 }
 
-/* Room that was taken for a page, of which some sectors of what is not yet valid may be on the disk, but not the
- * first. */
+/* A page that is not yet valid: the disk may have some of its sectors, but not the first. */
 static bool is_empty(const struct format_page *page)
 {
 	enum { SECTOR_BYTES = 512 };
@@ -111,7 +109,7 @@ void identity_make(const struct opening *opening, enum format_file file, const u
 	header->crc = header_crc(header);
 }
 
-/* Where a process died while it made the header a later version's, the checksum may be the earlier one's. */
+/* If a process died in raise_version, the checksum may be that of the earlier version. */
 static bool header_is_sound(const struct format_header *header)
 {
 	struct format_header copy = *header;
@@ -122,7 +120,7 @@ static bool header_is_sound(const struct format_header *header)
 	return false;
 }
 
-/* An earlier npumemd must not take up what it does not know. */
+/* An earlier npumemd must refuse the new format. */
 static void raise_version(const struct store *store, enum format_file file)
 {
 	struct format_header *to = &store_page(store, file)->header, header = *to;
@@ -134,7 +132,8 @@ static void raise_version(const struct store *store, enum format_file file)
 	mapping_copy(store->hooks, to, &header, sizeof(header));
 }
 
-/* A version of which no checksum can be known here; where it is right with a known version, a bit flipped. */
+/* An unknown version, whose checksum cannot be checked. If the checksum is right for a known version, a bit has
+ * flipped. */
 static int check_version(const struct opening *opening, enum format_file file, const struct format_header *header)
 {
 	if (header_is_sound(header))
@@ -187,7 +186,7 @@ static int check_geometry(const struct opening *opening, const struct format_hea
 	enum store_verdict verdict;
 	char words[STORE_TEXT_BYTES_MAX] = "";
 
-	if (!options->geometry) /* it is only described */
+	if (!options->geometry) /* for store_describe */
 		return 0;
 	if (header->geometry_bytes == options->geometry_bytes && header->memory_bytes == options->memory_bytes &&
 	    !memcmp(header->geometry, options->geometry, options->geometry_bytes))
@@ -204,7 +203,7 @@ static int check_geometry(const struct opening *opening, const struct format_hea
 			     (unsigned long long)options->memory_bytes, words[0] ? ": " : "", words);
 }
 
-/* The run that the journal's epoch is of. */
+/* Checks the run of the journal's epoch. */
 static int check_run(struct opening *opening, const struct format_page *journal)
 {
 	uint32_t epoch, stale = 0;
@@ -240,7 +239,7 @@ static int check_copy(struct opening *opening, const struct format_run *run)
 		       : "is a copy of a state that was not closed; npumemd can have written what the copy lacks");
 }
 
-/* After a loss of power that nothing waited for the disk before, any epoch may stand there. */
+/* After a loss of power without `durable` a file may have any epoch. */
 static int check_epochs(const struct opening *opening, const struct format_page *pages)
 {
 	for (enum format_file file = FORMAT_MEMORY; file < FORMAT_FILES; file++) {
@@ -272,8 +271,8 @@ int identity_check(struct opening *opening, const struct format_page *pages)
 	return status ? status : check_epochs(opening, pages);
 }
 
-/* The journal goes first and last, and to the disk before anything else is changed: a state that is in use must
- * not be found closed after a loss of power. */
+/* The journal is changed first and last, and synced before any other change: after a loss of power a state in use
+ * must not look closed. */
 static int turn(struct store *store, uint32_t epoch, bool wait)
 {
 	struct format_page *journal = store_page(store, FORMAT_JOURNAL);

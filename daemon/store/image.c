@@ -1,6 +1,6 @@
-/* What a snapshot is made of, part by part of a MiB, each with its checksum. Owns the manifest and the piece. The
- * first page of each file, and the journal, are made when the image begins: they are those of a state that was
- * closed at that moment; what was under way is noted as in the journal itself. */
+/* Makes a snapshot in parts of a MiB, each with a checksum. Owns the manifest and the piece. The first page of
+ * each file and the journal are made when the image begins, as those of a state that was closed at that moment;
+ * the journal's notes of running writes are kept. */
 #include "daemon/store/image.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ enum { MANIFEST = FORMAT_FILES, N_FILES };
 enum { TABLE_BYTES = 1 << 16 }; /* of a table at a time */
 _Static_assert(MANIFEST_PART_BYTES % TABLE_BYTES == 0, "a part is summed up in whole steps");
 
-/* The manifest has the journal's checksums as well. */
+/* The manifest comes before the journal, and has the journal's checksums as well. */
 static const unsigned order[N_FILES] = {FORMAT_MEMORY,	FORMAT_TENSORS, FORMAT_SESSIONS,
 					FORMAT_RESULTS, MANIFEST,	FORMAT_JOURNAL};
 
@@ -51,7 +51,7 @@ static int make_room(struct store *store)
 	return 0;
 }
 
-/* What the mapping has up to the records that were ever used; free ones are not told apart. */
+/* Keeps all notes of writes that were ever used, also free ones. */
 static void keep_journal(struct store *store)
 {
 	const uint8_t *at = (const uint8_t *)store->writes.records;
@@ -81,7 +81,7 @@ int store_image_begin(struct store *store)
 	if (image_is_on(image))
 		return -EBUSY;
 	store_commit(store);
-	/* A thread that looked while the last image ended may have kept a page after its end. */
+	/* A thread may have saved a page after the last image had ended. */
 	store_image_give_back(store);
 	int status = make_room(store);
 	if (status) {
@@ -113,7 +113,7 @@ static uint32_t *crc_at(struct store *store, unsigned file, uint64_t off)
 	return crc + off / MANIFEST_PART_BYTES;
 }
 
-/* Of a part of zeros; spoils the piece, which has none then. */
+/* The checksum of a part of zeros. It overwrites the piece, which is not in use then. */
 static uint32_t zero_crc(struct image *image)
 {
 	if (!image->knows_zero) {
@@ -124,13 +124,14 @@ static uint32_t zero_crc(struct image *image)
 	return image->zero_crc;
 }
 
-/* Tables may move while they grow, so that they are told by the thread that they belong to, little by little. */
+/* A table may move when it grows, so its owner's thread reads it, a little at a time. */
 static bool is_table(enum format_file file)
 {
 	return file != FORMAT_MEMORY && file != FORMAT_JOURNAL;
 }
 
-/* Reads a part, or of a table some of one, and sums it up; [*from, *to) of the piece is what is not zero. */
+/* Reads a part, or some of one of a table, and updates its checksum; [*from, *to) of the piece are the pages that
+ * are not zero. */
 static void take_part(struct store *store, enum format_file file, uint64_t off, uint64_t bytes, uint64_t *from,
 		      uint64_t *to)
 {
@@ -160,11 +161,11 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Parts of local memory that were never touched, but the last: none of them is saved either. */
+/* Skips parts of local memory that were never touched, but not the last one. No page of these is saved. */
 static uint64_t skip_holes(struct store *store, uint64_t off)
 {
 	struct image_file *kept = &store->image.files[FORMAT_MEMORY];
-	/* Of private copies the file does not know which pages were touched. */
+	/* The file does not know which pages of a private copy were touched. */
 	uint64_t data = log_is_on(&store->log)
 				? off
 				: calls_find_data(store->fds[FORMAT_MEMORY], off, kept->bytes);
@@ -199,7 +200,7 @@ static void next_of_file(struct store *store, enum format_file file, struct stor
 	}
 }
 
-/* The journal is all kept, so that it is summed up before it is told. */
+/* All of the journal is saved, so its checksums are known before it is read. */
 static void sum_journal(struct store *store)
 {
 	const struct image_file *kept = &store->image.files[FORMAT_JOURNAL];

@@ -1,6 +1,6 @@
-/* A page is in place until it was read, or until a thread that is about to change it has copied it. Another thread
- * that comes to the page meanwhile waits for the copy of that one page. Invariant: while there is an image no
- * thread changes a page that is in place. */
+/* A page is in place until it was read, or until a thread that is about to change it has copied it. Meanwhile
+ * another thread waits for the copy of that one page. Invariant: while there is an image no thread changes a page
+ * that is in place. */
 #include "daemon/store/image_pages.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "daemon/store/calls.h"
 
-enum { IN_PLACE, BUSY, SAVED, GONE /* told, or zero */ };
+enum { IN_PLACE, BUSY, SAVED, GONE /* read, or zero */ };
 
 static bool is_zero(const uint8_t *page)
 {
@@ -23,7 +23,7 @@ static bool is_zero(const uint8_t *page)
 	return !any;
 }
 
-/* True where the page is this thread's to copy; else it is no longer in place. */
+/* True: this thread copies the page. False: the page is no longer in place. */
 static bool claim(_Atomic uint8_t *state)
 {
 	uint8_t found = IN_PLACE;
@@ -135,7 +135,7 @@ int image_keep(struct store *store, enum format_file file, uint64_t bytes)
 	return 0;
 }
 
-/* Its states stay, so that nobody saves a page of it again. */
+/* The states stay, so that no thread saves one of these pages again. */
 void image_told(struct store *store, enum format_file file, uint64_t off, uint64_t bytes)
 {
 	struct image_file *kept = &store->image.files[file];
@@ -144,7 +144,7 @@ void image_told(struct store *store, enum format_file file, uint64_t off, uint64
 	(void)madvise(kept->saved + off, bytes, MADV_DONTNEED);
 }
 
-/* Pages are zero again when they are touched next. */
+/* The kernel makes the pages zero; if that fails, at least the states must be. */
 void image_give_back(struct store *store, enum format_file file)
 {
 	struct image_file *kept = &store->image.files[file];

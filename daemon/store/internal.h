@@ -1,5 +1,4 @@
-/* What an open state consists of, for the store's own files. What is done with a part of it is in the header of
- * the part's name. */
+/* The parts of an open state, for the store's own files. The functions of a part are in the header of its name. */
 #ifndef STORE_INTERNAL_H
 #define STORE_INTERNAL_H
 
@@ -14,7 +13,7 @@ struct manifest;
 
 struct journal {
 	struct mapping records; /* the file from FORMAT_RECORDS_OFF on */
-	uint64_t end;		/* of the transaction that is being put together; 0 before its first change */
+	uint64_t end;		/* of the transaction that is being built; 0 before its first change */
 	uint64_t n_records;
 	uint64_t seq; /* its number */
 };
@@ -22,47 +21,47 @@ struct journal {
 struct log_buffer {
 	uint8_t *at; /* NULL: there is no log */
 	uint64_t used;
-	uint64_t piece;	      /* where its last piece begins: each is a round's record of whole units in the log */
-	struct shares shares; /* of what is in it */
+	uint64_t piece; /* where its last piece begins; a piece has whole units and is written like a round */
+	struct shares shares; /* of its changes */
 };
 
 struct log {
-	pthread_mutex_t lock; /* of what is up to `n_expected` */
+	pthread_mutex_t lock; /* of the members down to `n_expected` */
 	pthread_cond_t has_room, has_some;
 	struct log_buffer buffers[2];
 	unsigned filling;
-	bool is_short;		       /* somebody waits for a share of the next buffer */
-	uint64_t unit;		       /* where the one that is being added begins in the buffer */
+	bool is_short;		       /* a request waits for a share of the next buffer */
+	uint64_t unit;		       /* where the current unit begins in the buffer */
 	bool is_attached, is_stopping; /* a thread runs store_write_out */
-	pthread_t owner;	       /* never waits for it */
-	const void *(*user)(void);     /* whose change the calling thread makes; NULL: all are one user's */
-	const void *owners_user;       /* whose the owner makes */
+	pthread_t owner;	       /* the thread that never waits for the disk */
+	const void *(*user)(void);     /* the user of the calling thread's changes; NULL: all are one user's */
+	const void *owners_user;       /* the user of the owner's changes */
 	_Atomic uint64_t appended, synced;
-	uint64_t wanted; /* somebody waits for what is up to here */
-	uint64_t round;	 /* the number of the one that the buffer is filled for: from 1 on */
-	/* Clients that wait for it, that the round before answered, and that may wait before it begins:
-	 * store_wait. */
+	uint64_t wanted; /* clients wait for the changes up to here */
+	uint64_t round;	 /* the number of the round for which the buffer is filled: from 1 on */
+	/* Numbers of clients that wait for it, that the round before has answered, and that are expected to wait
+	 * before it begins (store_wait). */
 	unsigned n_waiting, n_answered, n_expected;
-	/* Of the round's thread. */
-	uint64_t sync_ns;	/* that the last round took */
+	/* For the thread that writes rounds. */
+	uint64_t sync_ns;	/* the time of the last round */
 	uint64_t tail;		/* in the file: where the next piece begins */
 	_Atomic uint64_t bytes; /* in the file: the log's length */
-	uint64_t home_bytes;	/* in their places since the disk was asked last to take them */
+	uint64_t home_bytes;	/* stored in their places since calls_start_writing */
 	uint64_t seq;
 	bool is_dirty[5]; /* files with changes that are not synced */
-	uint8_t *notes;	  /* of writes under way, as in the log: put into the file when the log begins anew */
+	uint8_t *notes;	  /* notes of writes, as in the log: stored in the file when the log begins anew */
 	uint64_t notes_end;
 };
 
 struct writes {
 	struct store_write *records;
-	pthread_mutex_t lock; /* of which records are free */
+	pthread_mutex_t lock; /* of the free records */
 	uint32_t n_fresh;     /* records from here on were never taken by this process */
-	uint32_t free; /* the first of those that were and are free, +1; each has the next one's in `handle` */
-	void *own;     /* with a log, the memory that the records are in; NULL: they are the file's */
+	uint32_t free;	      /* the first free one of the others, +1; `handle` of each has the next one */
+	void *own;	      /* with a log, the memory of the records; NULL: they are in the file */
 	struct store_found_write *found;
 	uint32_t n_found;
-	uint16_t *found_at; /* where they are, and the damaged ones */
+	uint16_t *found_at; /* indices of the found ones, and of the damaged ones */
 	uint32_t n_found_at;
 };
 
@@ -76,13 +75,13 @@ struct runs {
 	uint32_t n_found;
 };
 
-/* A file as it was. Its mapping outlives the image: another thread may be about to look whether there is one. */
+/* A file as it was. Its mappings outlive the image, as another thread may still use them. */
 struct image_file {
 	uint64_t bytes; /* a multiple of FORMAT_PAGE_BYTES */
-	uint64_t room;	/* that the mappings are for */
+	uint64_t room;	/* size of the mappings */
 	_Atomic uint8_t *states;
 	uint8_t *saved;		/* pages, at their own offsets */
-	_Atomic uint64_t below; /* all before it was told */
+	_Atomic uint64_t below; /* all pages before it were read */
 };
 
 struct image {
@@ -100,7 +99,7 @@ struct image {
 struct store {
 	const struct heap *heap;
 	const struct store_hooks *hooks;
-	_Atomic int failed; /* what the disk answered: nothing may be acknowledged any more */
+	_Atomic int failed; /* -errno of the disk: nothing may be acknowledged any more */
 	int fds[FORMAT_FILES];
 	struct mapping maps[FORMAT_FILES]; /* the journal's up to its records */
 	struct mapping home[FORMAT_FILES]; /* with a log, the files themselves; `maps` are private copies */

@@ -1,9 +1,9 @@
-/* Owns the records and their order. A record is the cell as it will be, with its checksum and with the number of
- * its transaction, so that none of an earlier one is taken for it, and none is applied to a cell that a later one
- * wrote.
+/* Owns the records and their order. A record is the new cell, with its checksum and with the number of its
+ * transaction. So a record of an earlier transaction is not mistaken for it, and no record is applied to a cell of
+ * a later one.
  *
- * The word that makes a transaction valid is stored after all of it, and cleared after all its cells are: a
- * process that dies in between leaves a transaction that can be applied again. */
+ * `valid` is stored after all records, and cleared after all cells: a process that dies in between leaves a
+ * transaction that can be applied again. */
 #include "daemon/store/journal.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ static uint64_t mix_of(const struct format_transaction *transaction)
 	return format_mix(transaction->seq, transaction->bytes, transaction->n_records);
 }
 
-/* Room for so many more changes. 0 or -errno. */
+/* Takes room for n_changes more. 0 or -errno. */
 static int reserve(struct store *store, uint32_t n_changes)
 {
 	struct journal *journal = &store->journal;
@@ -154,7 +154,7 @@ static bool record_is_whole(const struct store *store, const struct format_recor
 	       cells_is_sound(store, &record->cell, record->table, record->index);
 }
 
-/* Whether all of a valid transaction can be believed. */
+/* Whether all records of a valid transaction are sound. */
 static bool is_whole(const struct store *store, uint64_t off)
 {
 	const struct format_transaction *transaction = transaction_at(&store->journal, off);
@@ -172,7 +172,7 @@ static bool is_whole(const struct store *store, uint64_t off)
 	return n == transaction->n_records;
 }
 
-/* Cells that a later transaction wrote are newer: this one was left from before. */
+/* Skips cells of later transactions: they are newer. */
 static void apply_again(struct store *store, uint64_t off)
 {
 	const struct format_transaction *transaction = transaction_at(&store->journal, off);
@@ -187,7 +187,7 @@ static void apply_again(struct store *store, uint64_t off)
 	}
 }
 
-/* Beyond the first one what is not valid is only what is left of earlier ones. */
+/* Behind the first transaction, invalid bytes are only remains of earlier ones. */
 static void tell_damage(const struct opening *opening, uint64_t valid)
 {
 	if (valid)

@@ -6,7 +6,7 @@
 
 struct opening;
 
-/* Applies what is valid, tells of what is damaged, and leaves the journal empty. 0 or -errno. */
+/* Applies valid transactions, reports damage, and empties the journal. 0 or -errno. */
 int journal_replay(const struct opening *opening);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns the buffers. Invariant: what is in them is a sequence of whole units. log_rounds.c writes them out. */
+/* Owns the buffers. Invariant: they have a sequence of whole units. log_rounds.c writes them out. */
 #include "daemon/store/log.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static void write_out_here(struct store *store)
 	pthread_mutex_lock(&store->log.lock);
 }
 
-/* The buffers are as large as no unit is (store_prepare), so that room comes. */
+/* No unit is as large as a buffer (store_prepare), so there will be room. */
 static void make_room(struct store *store, uint64_t bytes)
 {
 	struct log *log = &store->log;
@@ -36,8 +36,7 @@ static void make_room(struct store *store, uint64_t bytes)
 	}
 }
 
-/* A piece is no longer than half of the log, so that a round of any length needs no room on the disk that the log
- * does not have. */
+/* A piece is at most half of the log, so that a round of any length fits the log on the disk. */
 static void begin_piece(struct store *store, uint64_t bytes)
 {
 	struct log *log = &store->log;
@@ -71,7 +70,7 @@ void log_unit_begin(struct store *store, uint64_t bytes)
 	log->unit = log->buffers[log->filling].used;
 }
 
-/* Notes of writes do not wait for a share: they are small, and the bytes that they are about do. */
+/* Notes of writes do not wait for a share: they are small, and the noted bytes will wait. */
 static void wait_for_share(struct store *store, uint64_t bytes)
 {
 	struct log *log = &store->log;
@@ -144,7 +143,7 @@ void log_add_all(struct store *store, unsigned file, uint64_t from, uint64_t to)
 	}
 }
 
-/* Bytes are copied while nobody else adds any: of a word that two threads change the later copy comes later. */
+/* The lock is held during the copy: if two threads change one word, the later copy is later in the log. */
 void store_keep(struct store *store, uint64_t off, uint64_t bytes)
 {
 	log_add_all(store, FORMAT_MEMORY, FORMAT_PAGE_BYTES + off, FORMAT_PAGE_BYTES + off + bytes);
@@ -192,7 +191,7 @@ bool store_has_share(struct store *store, const void *user)
 	if (!log_is_on(log) || !log->is_attached)
 		return true;
 	pthread_mutex_lock(&log->lock);
-	/* After a failure no round comes that would end a wait. */
+	/* After a failure no further round would end a wait. */
 	bool has = store->failed || shares_have_cells(&log->buffers[log->filling].shares,
 						      &log->buffers[!log->filling].shares, user);
 	log->wanted = has ? log->wanted : log->appended;
@@ -218,7 +217,7 @@ int log_reserve(struct store *store, uint64_t bytes)
 
 /* ---- the beginning and the end ---- */
 
-/* Blocks that were written once take no change of the file system's own to be written again. */
+/* Writes all blocks once: a second write needs no change of the file system's metadata. */
 static int open_file(struct store *store, uint64_t bytes)
 {
 	struct log *log = &store->log;
@@ -242,7 +241,7 @@ static int open_file(struct store *store, uint64_t bytes)
 	return status;
 }
 
-/* A private copy in the place of what is mapped, which becomes the file's. */
+/* Maps a private copy for `maps`; the mapping of the file becomes `home`. */
 static int make_private(struct store *store, enum format_file file)
 {
 	struct mapping own = store->maps[file];
@@ -257,8 +256,9 @@ static int make_private(struct store *store, enum format_file file)
 	return 0;
 }
 
-/* Notes are changes like all others. In the file they change when the log begins anew, so that a round's sync has
- * one place to write to. The journal's first page is not private: it is of the process and not of the state. */
+/* Notes of writes are changes like all others. The file gets them when the log begins anew, so that the sync of a
+ * round has only one place to write. The journal's first page is not private: it belongs to the process and not to
+ * the state. */
 static int make_journal_private(struct store *store)
 {
 	const struct mapping *map = &store->maps[FORMAT_JOURNAL];
@@ -303,8 +303,8 @@ int log_begin(struct store *store, const struct store_options *options)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&log->has_some, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	/* No other process's, so that what one of them left behind a round of ours is not taken for the next one.
-	 */
+	/* Unlike any other process's, so that a round which another one left behind ours is not taken for our next
+	 * one. */
 	log->seq = (uint64_t)store->epoch << 32;
 	log->tail = 0;
 	return 0;

@@ -1,5 +1,5 @@
-/* Rounds are believed one after the other, as long as each is whole and is of the process of the first. The files
- * get them in their order. To do that twice, or to do some of it twice, does no harm. */
+/* Applies the rounds to the files in order, as long as each is whole and of the same process as the first.
+ * Applying all or some of them twice does no harm. */
 #include <errno.h>
 
 #include "daemon/store/calls.h"
@@ -12,7 +12,7 @@ struct replay {
 	uint64_t room;
 	uint64_t at, seq; /* of the next round, in the log */
 	unsigned n;
-	bool has_begun; /* something of a round is where the first one belongs */
+	bool has_begun; /* the first round was begun */
 	bool is_changed[FORMAT_FILES];
 };
 
@@ -64,7 +64,7 @@ static int read_round(struct replay *replay)
 	       format_log_crc((struct format_log *)(void *)replay->round);
 }
 
-/* A table may have had more room than the disk knows of. */
+/* A table's file may be shorter than the table was. */
 static int apply_change(struct replay *replay, const struct format_change *change)
 {
 	struct opening *opening = replay->opening;
@@ -125,7 +125,7 @@ int log_replay(struct opening *opening)
 			status = read_round(&replay);
 	}
 	heap_free(opening->options->heap, replay.round);
-	/* A first round that is not whole did not reach the disk, and nothing of it is in the files. */
+	/* If the first round is not whole, it was never synced, and none of it is in the files. */
 	if (!status && replay.has_begun)
 		status = finish(&replay);
 	if (status == -EINVAL)

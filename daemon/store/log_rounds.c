@@ -1,6 +1,5 @@
 /* Writes the buffers out (log.h), and owns the log behind the journal's notes. Invariants: the log is a sequence
- * of whole units; the files' own mappings (`home`), and `notes`, have no change whose round has not been synced.
- */
+ * of whole units; the mappings of the files (`home`) and `notes` have no change of a round that is not synced. */
 #include "daemon/store/log.h"
 
 #include <sys/mman.h>
@@ -47,9 +46,9 @@ int log_empty(struct store *store)
 	return status ? status : calls_sync(store->hooks, store->fds[FORMAT_JOURNAL]);
 }
 
-/* Behind what is there; or from the beginning, once the files have all that it tells and it is empty: the disk may
- * take the end of the next round before its beginning, and would leave the first of the old ones without the rest.
- */
+/* Room behind the last piece; or at the beginning, after the files were synced and the log was emptied. Without
+ * that the disk could take the end of the new piece first, and the first old round would stand without the
+ * next. */
 static int find_room(struct store *store, uint64_t bytes)
 {
 	struct log *log = &store->log;
@@ -81,7 +80,7 @@ static int write_piece(struct store *store, struct format_log *head, uint64_t by
 	return status;
 }
 
-/* Where the change belongs in the file; tables that have grown are mapped there only now. */
+/* The change's place in the file's mapping, which grows only now if the table has grown. */
 static uint8_t *home_of(struct store *store, const struct format_change *change, int *status)
 {
 	struct mapping *home = &store->home[change->file];
@@ -114,7 +113,7 @@ static int write_home(struct store *store, const struct format_log *head)
 	return status;
 }
 
-/* The disk begins to take what is in its place, so that little is left to wait for where the log begins anew. */
+/* The disk begins to take changes in their places, so that the sync when the log begins anew is short. */
 static void write_ahead(struct store *store, uint64_t bytes)
 {
 	struct log *log = &store->log;
@@ -126,7 +125,7 @@ static void write_ahead(struct store *store, uint64_t bytes)
 	calls_start_writing(store->hooks, store->fds[FORMAT_MEMORY]);
 }
 
-/* The buffer is for changes again. */
+/* Empties the buffer for new changes. */
 static void empty_buffer(struct log_buffer *buffer)
 {
 	if (buffer->used > LOG_KEEPS_PAGES)
@@ -160,7 +159,7 @@ static int fail(struct store *store, int status)
 	return store->failed;
 }
 
-/* What is in the log has to be in its place before the log begins anew, which the next piece may need. */
+/* Each piece is stored in its place before the next one is written, which may make the log begin anew. */
 static int write_pieces(struct store *store, const struct log_buffer *buffer, struct format_log **last)
 {
 	int status = 0;
@@ -234,8 +233,8 @@ static bool is_due(const struct store *store)
 	return log->buffers[log->filling].used >= LOG_ROUND || log->is_stopping || store->failed;
 }
 
-/* Those that the last round has answered, beside those that wait already. A short round is over before they come:
- * a thread wakes in some 50 us. */
+/* Waits for the clients that the last round has answered, besides those that wait already. After a short round it
+ * does not: a thread takes some 50 us to wake. */
 static void gather(struct store *store)
 {
 	enum { SHORT_NS = 500000 };
@@ -270,7 +269,7 @@ void store_want(struct store *store, const void *user, uint64_t *round)
 
 	pthread_mutex_lock(&log->lock);
 	bool was_wanted = is_wanted(store);
-	/* It waits for all of the round, also where it changes nothing itself. */
+	/* The user waits for the whole round, even if it changes nothing itself. */
 	shares_add(&log->buffers[log->filling].shares, user, 0);
 	log->wanted = log->appended;
 	log->n_waiting += *round != log->round;

@@ -1,5 +1,5 @@
-/* Owns nothing beyond a call. A snapshot that lost a bit on its way is refused as a whole: nothing tells whose it
- * was. */
+/* Owns nothing beyond a call. A snapshot with one wrong bit is refused as a whole: it is unknown whose data is
+ * wrong. */
 #include "daemon/store/manifest.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static int check_files(const struct opening *opening, const uint32_t *crcs)
 	return status;
 }
 
-/* What it says of itself and of the lengths. */
+/* Checks the manifest, the lengths of the files, and their checksums. */
 static int check_all(const struct opening *opening, struct manifest *manifest, uint64_t bytes)
 {
 	uint64_t n_parts = 0;

@@ -1,4 +1,4 @@
-/* The manifest of a snapshot: how long its files are, and a checksum of every MiB of them. */
+/* The manifest of a snapshot: the lengths of its files, and a checksum of every MiB of them. */
 #ifndef STORE_MANIFEST_H
 #define STORE_MANIFEST_H
 
@@ -8,8 +8,7 @@ enum { MANIFEST_PART_BYTES = 1 << 20 };
 
 #define MANIFEST_NAME "manifest"
 
-/* Followed by n_parts checksums (crc32), those of the files one after the other, and one of all that is before it.
- */
+/* n_parts checksums (crc32) follow, file by file, and then one of all bytes before it. */
 struct manifest {
 	char magic[8];
 	uint32_t version, n_parts;
@@ -33,13 +32,12 @@ static inline uint64_t manifest_bytes(uint64_t n_parts)
 {
 	return sizeof(struct manifest) + (n_parts + 1) * sizeof(uint32_t);
 }
-/* The last one, once all others are set. */
+/* Sets the last checksum, after all others. */
 void manifest_close(struct manifest *manifest);
 
-/* Reads all of the files, where there is a manifest; *is_there tells. 0; -EINVAL: they are not what was written,
- * and where; -errno. */
+/* Checks all files if there is a manifest (*is_there). 0; -EINVAL: they differ from the snapshot; -errno. */
 int manifest_check(const struct opening *opening, bool *is_there);
-/* The state is about to be changed, and is a snapshot no longer. 0 or -errno. */
+/* Removes the manifest before the state changes. 0 or -errno. */
 int manifest_remove(const struct opening *opening);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "daemon/store/calls.h"
 
-/* What has its room already is not asked for again, which takes a while where there are many pages. */
+/* Room that the file has is not taken again, as that is slow for many pages. */
 static int take_room(const struct mapping *mapping, uint64_t bytes, bool sparse)
 {
 	struct statx stat;

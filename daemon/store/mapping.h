@@ -1,5 +1,5 @@
-/* A file of which every byte from `off` on has its room on the disk and is mapped; and how bytes get there, so
- * that a process that dies at any moment leaves a beginning of its stores, in their order. */
+/* A mapped file; every byte from `off` on has room on the disk. The store functions keep the order of stores, so
+ * that a process that dies at any moment leaves a beginning of them. */
 #ifndef STORE_MAPPING_H
 #define STORE_MAPPING_H
 
@@ -12,23 +12,23 @@
 
 struct mapping {
 	const struct store_hooks *hooks;
-	int fd; /* not the mapping's; -1: of none */
+	int fd; /* not owned; -1: no file */
 	uint64_t off;
-	uint64_t bytes, room; /* addresses, of which the file has `bytes` */
+	uint64_t bytes, room; /* `room`: of addresses; the file has `bytes` */
 	uint8_t *at;	      /* NULL: not mapped */
 };
 
-/* Takes room for [off, off + bytes), which is a multiple of 4,096, and maps it. `sparse`: only the size, as room
- * cannot be denied later. 0; -errno, and nothing is mapped. */
+/* Takes room for [off, off + bytes), which is a multiple of 4,096, and maps it. `sparse`: sets only the size, for
+ * files whose room cannot be denied later. 0; -errno, and nothing is mapped. */
 int mapping_open(struct mapping *mapping, const struct store_hooks *hooks, int fd, uint64_t off, uint64_t bytes,
 		 bool sparse);
-/* Takes addresses, and nothing else, for so many bytes. Up to there it grows where it is. Moving a table may take
- * milliseconds: the call waits for page faults of other threads. Where there are not so many addresses the mapping
- * stays as it is. */
+/* Takes only addresses for so many bytes, so that it grows up to there without moving. A move of a table may take
+ * milliseconds: the system call waits for page faults of other threads. Without enough addresses the mapping stays
+ * as it is. */
 void mapping_reserve(struct mapping *mapping, uint64_t bytes);
-/* The same with more bytes; `at` may move beyond what is reserved. 0; -errno, and it is as it was. */
+/* Makes it longer; `at` may move if that is more than was reserved. 0; -errno, and nothing changed. */
 int mapping_grow(struct mapping *mapping, uint64_t bytes);
-/* The process's own memory instead of a file; grows alike. */
+/* The process's own memory instead of a file; grows in the same way. */
 int mapping_own(struct mapping *mapping, const struct store_hooks *hooks, uint64_t bytes);
 void mapping_close(struct mapping *mapping);
 
@@ -48,7 +48,7 @@ static inline void mapping_store(const struct store_hooks *hooks, uint64_t *to, 
 		hooks->stored(hooks->ctx);
 }
 
-/* In parts, in an order of its own. */
+/* The bytes are stored in parts, in any order. */
 static inline void mapping_copy(const struct store_hooks *hooks, void *to, const void *from, size_t bytes)
 {
 	if (__builtin_expect(!hooks || !hooks->stored, 1)) {

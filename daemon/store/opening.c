@@ -1,4 +1,4 @@
-/* What is said to people. Owns nothing. */
+/* Lines for people. Owns nothing. */
 #include "daemon/store/opening.h"
 
 #include <stdarg.h>

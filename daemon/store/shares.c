@@ -1,7 +1,7 @@
 /* Owns nothing. Invariant: the users of one `struct shares` differ from one another. */
 #include "daemon/store/shares.h"
 
-/* Where the user stands: n where it has nothing in the round and the list has room. */
+/* The user's index; n: it has nothing in the round and the list has room. */
 static unsigned place_of(const struct shares *shares, const void *user)
 {
 	unsigned i = 0;
@@ -18,7 +18,7 @@ static bool has(const struct shares *shares, const void *user)
 	return i < shares->n && shares->users[i].user == user;
 }
 
-/* Users of the round before are counted too: they wait for it, and the next round is soon theirs again. */
+/* Counts users of the round before, too: they wait for that one and will soon use the next. */
 static unsigned n_users(const struct shares *now, const struct shares *before, const void *user)
 {
 	unsigned n = now->n + !has(now, user);
@@ -49,7 +49,7 @@ bool shares_have_cells(const struct shares *now, const struct shares *before, co
 	return i == now->n || now->users[i].cells < share(now, before, user);
 }
 
-/* The user's place, where it had none a new one. */
+/* The user's index, a new one if it had none. */
 static unsigned take_place(struct shares *now, const void *user)
 {
 	unsigned i = place_of(now, user);

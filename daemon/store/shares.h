@@ -26,8 +26,8 @@ struct shares {
  * nothing in the round may always add. */
 bool shares_have_room(const struct shares *now, const struct shares *before, const void *user, uint64_t bytes);
 void shares_add(struct shares *now, const void *user, uint64_t bytes);
-/* The same for changes of tables, which have as large a share of their own: so the user's own writes, which wait
- * on their threads for each next round, do not keep its changes of tables from all of them. */
+/* The same for changes of tables, which have a share of their own, as large: otherwise the user's own writes,
+ * whose threads wait for each next round, would take its share of every round. */
 bool shares_have_cells(const struct shares *now, const struct shares *before, const void *user);
 void shares_add_cells(struct shares *now, const void *user, uint64_t bytes);
 void shares_clear(struct shares *now);

@@ -1,5 +1,5 @@
-/* Of a new state the journal's epoch comes last: until then all that is there counts as nothing. Of one that was
- * found checks come before the first store into what stands there. */
+/* In a new state the journal's epoch is stored last: until then all files count as empty. In a found state all
+ * checks come before the first store into its files. */
 #include "daemon/store/take_up.h"
 
 #include <errno.h>
@@ -83,7 +83,7 @@ int take_up_new(struct opening *opening)
 	struct store *store = opening->store;
 	int status = create_all(opening);
 
-	/* The room is given back. Of mappings of what is cut off nothing is touched any more. */
+	/* Gives the room back. The mappings of these files are not touched any more. */
 	for (unsigned file = FORMAT_FILES; status && file-- > 0;)
 		(void)calls_truncate(store->hooks, store->fds[file], 0);
 	return status;
@@ -91,8 +91,7 @@ int take_up_new(struct opening *opening)
 
 /* ---- one that was found ---- */
 
-/* How many cells a table has. After a loss of power that nothing waited for the disk before, some may not have got
- * there. */
+/* Reads the number of a table's cells. After a loss of power without `durable` the file may lack some. */
 static int count_cells(struct opening *opening, enum store_table table, const struct format_page *page)
 {
 	enum format_file file = format_file_of(table);
@@ -155,7 +154,7 @@ static int map_all(const struct opening *opening)
 	return 0;
 }
 
-/* A table that is shorter than it says has this many cells from now on, for the next process as well. */
+/* Stores the number of cells of a table that lacks some, for the next process as well. */
 static void store_n_cells_found(const struct opening *opening)
 {
 	const struct store *store = opening->store;

@@ -1,4 +1,4 @@
-/* A state that begins: its first files, or those that are there. */
+/* Takes up a state: makes the files of a new one, or maps those of a found one. */
 #ifndef STORE_TAKE_UP_H
 #define STORE_TAKE_UP_H
 

@@ -25,14 +25,14 @@ static void add_to_log(struct store *store, const struct store_write *write, siz
 			bytes);
 }
 
-/* What a free record has behind its first word is the list's. */
+/* A free record is in a list through its second word. */
 static void push(struct writes *writes, struct store_write *write)
 {
 	write->handle = writes->free;
 	writes->free = (uint32_t)(write - writes->records) + 1;
 }
 
-/* Makes it invalid, also after a loss of power. May wait for the disk. */
+/* Makes the record invalid, also after a loss of power. May wait for the disk. */
 static void end(struct store *store, struct store_write *write)
 {
 	bool has_begun = write->valid;
@@ -180,7 +180,7 @@ void store_write_end(struct store *store, struct store_write *write)
 
 /* ---- running requests ---- */
 
-/* A note of a write with the same three numbers has another word. */
+/* Differs from the word of a write with the same three numbers. */
 static uint64_t word_of(const struct store_run *run)
 {
 	return format_mix(run->request, run->session, run->method) ^ UINT64_C(0x5555555555555554);
@@ -216,7 +216,7 @@ unsigned store_runs_found(const struct store *store, const struct store_found_ru
 	return store->runs.n_found;
 }
 
-/* Slots that were taken meanwhile are this process's. */
+/* Slots that are taken belong to this process already. */
 static void forget_runs(struct store *store)
 {
 	struct runs *runs = &store->runs;

@@ -1,6 +1,7 @@
-/* accept() by hand, because of what happens without fds: libuv would drop such a client without a word. A reserve
- * fd is given up for as long as it takes to tell the client why. For other shortages, and after many connections,
- * the socket is left alone for a while; clients wait in its backlog. Invariant: polling, backing off, or stopped. */
+/* accept() by hand, because of what happens without fds: libuv would drop such a client without a message. A
+ * reserve fd is closed for as long as it takes to send the client the reason. On other shortages, and after many
+ * connections, the socket is not polled for a while; clients wait in its backlog. Invariant: polling, backing off,
+ * or stopped. */
 #include "daemon/server/connections/accept.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "daemon/server/process/log.h"
 
 enum {
-	AT_ONCE = 16, /* connections taken before the socket is left alone for PACE_MS */
+	AT_ONCE = 16, /* connections taken before the socket is not polled for PACE_MS */
 	PACE_MS = 1,
 	BACKOFF_MS = 10,
 };
@@ -30,7 +31,7 @@ static int open_reserve(void)
 	return eventfd(0, EFD_CLOEXEC);
 }
 
-/* With the reserve given up: 0, or why there was nobody to turn away. */
+/* Closes the reserve to refuse one connection. 0, or the error of accept. */
 static int use_reserve(struct accept *accept)
 {
 	int fd, status = 0;
@@ -46,13 +47,13 @@ static int use_reserve(struct accept *accept)
 	return status;
 }
 
-/* 0, or why none can be taken now; EAGAIN: there is none. */
+/* Takes one connection. 0, or an errno; EAGAIN: there is none. */
 static int take(struct accept *accept)
 {
 	int fd, status;
 
-	/* The connection that was turned away last may not be closed yet. The reserve comes first, or the next one
-	 * could not be turned away. */
+	/* The connection that was refused last may not be closed yet. The reserve is opened first, or the next
+	 * connection could not be refused. */
 	if (accept->reserve_fd < 0)
 		accept->reserve_fd = open_reserve();
 	if (accept->reserve_fd < 0)
@@ -64,7 +65,7 @@ static int take(struct accept *accept)
 		return 0;
 	}
 	status = errno;
-	/* The kernel looks for an fd first and for a client then, so this may be about nobody at all. */
+	/* The kernel takes an fd before it looks for a client, so there may be no client at all. */
 	if (status == EMFILE || status == ENFILE)
 		status = use_reserve(accept);
 	if (status == ECONNABORTED || status == EINTR)
@@ -83,8 +84,8 @@ static void leave_alone(struct accept *accept, unsigned ms)
 	uv_timer_start(&accept->backoff, on_backoff_over, ms, 0);
 }
 
-/* The kernel's queue has connections of all users in the order that they came, and its end is not known. A user that
- * connects and hangs up in a loop would have the whole loop where the socket is not left alone in between. */
+/* The kernel's queue has connections of all users in the order that they came, and its end is not known. Without a
+ * pause in between, a user that connects and hangs up in a loop would keep the daemon's loop busy. */
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
 	struct accept *accept = poll->data;

@@ -1,6 +1,5 @@
-/* What systemd passes at the start: a socket, and what the daemon had it keep (notify_keep). Says whether a
- * socket was passed and that it is one to accept from; whose file it is, and that it stays when the daemon goes,
- * is address.c's. */
+/* Descriptors that systemd passes at the start: a socket, and those that it kept for the daemon (notify_keep).
+ * Checks that the socket is one to accept from; address.c owns the socket file. */
 #include "daemon/server/connections/activate.h"
 
 #include <errno.h>
@@ -13,7 +12,7 @@
 
 enum { FIRST_FD = 3 };
 
-/* 0 for what is no number: nothing is passed under such a name. */
+/* 0 if it is no number: then nothing was passed. */
 static long number_of(const char *variable)
 {
 	const char *text = getenv(variable);
@@ -52,13 +51,14 @@ int activate_prepare(int fd, char error[ADDRESS_ERROR_BYTES])
 	return status;
 }
 
-/* How many descriptors were passed to this process; the variables may have been meant for a parent. */
+/* The number of descriptors that were passed to this process; the variables may be those of a parent. */
 static long n_passed(void)
 {
 	return number_of("LISTEN_PID") == (long)getpid() ? number_of("LISTEN_FDS") : 0;
 }
 
-/* The next of names separated by colons, and where the one behind it begins; empty where there are no more. */
+/* The next of the names, which are separated by colons, and the start of the one behind it; empty: there are no
+ * more. */
 static size_t next_name(const char **names, const char **name)
 {
 	size_t length = strcspn(*names, ":");

@@ -11,15 +11,15 @@ bool activate_listens(int fd);
 /* Makes it non-blocking, and not for children. 0, or -errno with one line in `error`. */
 int activate_prepare(int fd, char error[ADDRESS_ERROR_BYTES]);
 
-/* What the names begin with under which systemd keeps descriptors for the daemon. */
+/* Prefix of the names under which systemd keeps descriptors for the daemon. */
 #define ACTIVATE_KEPT "npumem-"
 
 /* The descriptor that was kept under that name and passed to this process, or -1. */
 int activate_kept(const char *name);
 
-/* In `fd` the listening socket, non-blocking and not for children; the caller's. -1: none was passed to this
- * process. 0; -errno with one line in `error` where more than one was passed, or something else that is not kept.
- */
+/* Sets `fd` to the listening socket, non-blocking and not for children; the caller's. -1: none was passed to this
+ * process. 0; -errno with one line in `error`: more than one was passed, or another descriptor without
+ * ACTIVATE_KEPT. */
 int activate_take(int *fd, char error[ADDRESS_ERROR_BYTES]);
 
 #endif

@@ -1,6 +1,6 @@
 /* A socket file is taken by a lock beside it, since connect() alone cannot tell two daemons apart that start at
  * once. The lock file is removed under its own lock; a daemon that opened it just before finds another inode and
- * tries again. Invariant: the socket file exists only while the lock is held, unless it is somebody else's. */
+ * tries again. Invariant: the socket file exists only while the lock is held, unless the file is systemd's. */
 #include "daemon/server/connections/address.h"
 
 #include <errno.h>
@@ -79,8 +79,8 @@ static int take_lock(const char *path, int *fd, char *error)
 	}
 }
 
-/* With the lock held, a socket without a listener was left behind by a killed daemon. A socket with a listener is
- * of a program that does not take the lock. */
+/* The lock is held. A socket without a listener was left behind by a killed daemon; one with a listener belongs to
+ * a program that does not take the lock. */
 static int remove_stale(const struct sockaddr_un *name, char *error)
 {
 	struct stat status;
@@ -119,7 +119,7 @@ static int find_group(const char *group, gid_t *gid, char *error)
 	return 0;
 }
 
-/* Only here do the members of the group get their rights: until then the file has another group. */
+/* Before this, the file has another group, and the members of this one have no rights. */
 static int give_to_group(const struct sockaddr_un *name, mode_t mode, const char *group, char *error)
 {
 	gid_t gid = 0;

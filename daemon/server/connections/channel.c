@@ -9,7 +9,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
 	struct channel *channel = poll->data;
 
-	/* An error of the socket is told by the next call that uses it. */
+	/* The next call that uses the socket returns its error. */
 	if (status < 0)
 		events = channel->events;
 	channel->ready(channel, events & UV_READABLE, events & UV_WRITABLE);
@@ -26,7 +26,7 @@ int channel_open(struct channel *channel, uv_loop_t *loop, struct closer_user *u
 		closer_drop_user(user);
 		return status;
 	}
-	/* Else recvmsg throws an out-of-band byte away, and drops the fds that came with it, which can sleep. */
+	/* Otherwise recvmsg drops an out-of-band byte and closes the fds that came with it, which can sleep. */
 	setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
 	channel->poll.data = channel;
 	channel->user = user;
@@ -50,7 +50,7 @@ void channel_close(struct channel *channel, void (*closed)(struct channel *chann
 	channel_drop_fds(channel);
 	channel->closed = closed;
 	uv_close((uv_handle_t *)&channel->poll, on_closed);
-	/* The close may have to wait for others of this user. */
+	/* The close may wait for other closes of this user. */
 	shutdown(channel->fd, SHUT_RDWR);
 	closer_add_connection(channel->user, channel->fd);
 	closer_drop_user(channel->user);
@@ -63,8 +63,8 @@ int channel_watch(struct channel *channel, bool readable, bool writable)
 	if (events == channel->events)
 		return 0;
 	channel->events = events;
-	/* epoll tells a hang-up whatever else is asked, libuv only along with something that was: out-of-band data
-	 * is what no client of ours sends. */
+	/* epoll always reports a hang-up, but libuv only together with a watched event. So out-of-band data is
+	 * watched, which no client sends. */
 	return uv_poll_start(&channel->poll, events | UV_PRIORITIZED, on_poll);
 }
 
@@ -128,8 +128,8 @@ static ssize_t receive(struct channel *channel, void *to, size_t bytes, unsigned
 	return n;
 }
 
-/* Peeked at, the fds stay in the queue, so that it is not the last reference that the kernel drops where there is
- * no room for them. A FUSE file that was never received can be closed without its server. */
+/* With MSG_PEEK the fds stay in the queue, so that the kernel does not drop the last reference if there is no room
+ * for them. A FUSE file that was never received can be closed without its server. */
 static ssize_t receive_carefully(struct channel *channel, void *to, size_t bytes)
 {
 	unsigned n_fds = closer_may_pass(channel->user) ? CHANNEL_FDS_MAX - channel->n_fds : 0;
@@ -145,7 +145,7 @@ static ssize_t receive_carefully(struct channel *channel, void *to, size_t bytes
 
 ssize_t channel_receive(struct channel *channel, void *to, size_t bytes)
 {
-	/* Room for all that a message can carry: the kernel closes here, on the loop, what does not fit. */
+	/* Room for as many fds as a message can carry: the kernel would close the others here, on the loop. */
 	if (closer_has_room(channel->user->closer) && closer_may_pass(channel->user))
 		return receive(channel, to, bytes, CLOSER_MESSAGE_FDS, 0);
 	return receive_carefully(channel, to, bytes);

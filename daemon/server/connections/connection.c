@@ -1,8 +1,8 @@
 /* A connection's replies, its charges and its end.
  *
- * What is answered is only put together here; it goes out when the turn ends. A client that does not read its
- * replies is not read from either. Invariant: reading is on unless paused, ending, closed or in line with frames.
- */
+ * Replies are collected here, and sent when the turn ends. A client that does not read its replies is not read
+ * from either. Invariant: the socket is watched for input unless the connection is paused, ending, closed or
+ * queued. */
 #include "daemon/server/connections/connection.h"
 
 #include <stddef.h>
@@ -16,8 +16,8 @@ enum {
 	UNSENT_BYTES_MAX = 1 << 20,
 	UNSENT_BYTES_LEAST = 64 << 10,
 	/* Requests under way, and bytes of their messages and replies, that a connection may have in any case:
-	 * enough to keep every thread busy. It may have more, so that what it sends later, and a cancel is, comes
-	 * through; but not where its uid has half of what it may. */
+	 * enough to keep every thread busy. It may have more, so that a later cancel is received, unless its user
+	 * has half of its limit. */
 	JOBS_LEAST = 256,
 	JOB_BYTES_LEAST = 4 << 20,
 	/* At a time: a socket that has room for a MiB takes it in one call, of up to 3 ms. */
@@ -26,7 +26,7 @@ enum {
 
 /* ---- waiting for the disk ---- */
 
-/* When the turn ends, so that the round has what others did in it. */
+/* When the turn ends, so that the round includes the changes of others in this turn. */
 static void wait_for_disk(struct connection *connection)
 {
 	struct connection_host *host = connection->host;
@@ -70,7 +70,7 @@ static void on_closed(struct channel *channel)
 	heap_free(connection->host->heap, connection);
 }
 
-/* Nothing runs for the client any more. */
+/* Called when no request of the client runs any more. */
 static void on_drained(void *ctx)
 {
 	struct connection *connection = ctx;
@@ -108,7 +108,7 @@ void connection_break(struct connection *connection, const char *reason)
 	turns_add_last(connection->host->turns, &connection->last);
 }
 
-/* What was put in the outbox last, until the disk has all that was changed before. */
+/* Holds back the last reply until the disk has all earlier changes. */
 static void hold_back(struct connection *connection)
 {
 	const struct store *store = connection->host->store;
@@ -147,7 +147,7 @@ void connection_charge(struct connection *connection)
 	connection->charged_fds = n_fds;
 }
 
-/* Of what it may have, its uid has at least one part in so many. */
+/* Whether its user has at least 1/parts of its limit. */
 static bool has_part(const struct connection *connection, enum limits_key key, unsigned parts)
 {
 	const struct limits_user *user = connection->session.user;
@@ -192,8 +192,7 @@ static void ripen(struct connection *connection)
 		stop_waiting(connection);
 }
 
-/* Offers what is queued to the kernel, as far as it takes it and one's turn goes; false where there is nobody any
- * more. */
+/* Sends queued replies, as far as the kernel takes them and at most SEND_BYTES. False: the client is gone. */
 static bool send_queued(struct connection *connection)
 {
 	struct connection_host *host = connection->host;
@@ -244,7 +243,7 @@ static bool send_now(void *ctx)
 	return !connection->is_closed && !connection_unsent(connection);
 }
 
-/* Nothing is to come for the client, and nothing to be sent. */
+/* Whether there is nothing left to answer or to send. */
 static bool is_over(const struct connection *connection)
 {
 	return connection->is_ending && !connection_unsent(connection) && !connection->peer.n_calls &&
@@ -256,7 +255,7 @@ void connection_queue(struct connection *connection)
 	fair_queue_add(&connection->host->service->queue, &connection->session.user->loop, &connection->turn);
 }
 
-/* Its end is work of its user, so that many that hang up at once take many turns. */
+/* The end is work of its user, so that many hang-ups at once take many turns. */
 static void queue_end(struct connection *connection)
 {
 	connection->is_broken = true;
@@ -295,9 +294,9 @@ static void run_last(struct turns_entry *entry)
 	connection_settle((struct connection *)((char *)entry - offsetof(struct connection, last)));
 }
 
-/* ---- what rpc asks ---- */
+/* ---- called by rpc ---- */
 
-/* Events are dropped before much is kept for a client that does not read. */
+/* Events wait, and are dropped, before much is kept for a client that does not read. */
 static bool is_behind(void *ctx)
 {
 	struct connection *connection = ctx;
@@ -306,7 +305,7 @@ static bool is_behind(void *ctx)
 	return connection->is_behind;
 }
 
-/* Goes out when the turn ends. */
+/* The reply is sent when the turn ends. */
 static void on_delivered(void *ctx, struct buffer *reply)
 {
 	struct connection *connection = ctx;

@@ -1,4 +1,4 @@
-/* A client's connection: its session, what it has sent, what it is told, and what it is charged for. */
+/* A client's connection: its session, its input, its replies, and its charges. */
 #ifndef SERVER_CONNECTION_H
 #define SERVER_CONNECTION_H
 
@@ -23,72 +23,71 @@ struct connection_host {
 	struct service *service;
 	struct rpc *rpc;
 	struct turns *turns;
-	struct workers *workers;	 /* learn which users send */
-	struct closer *closer;		 /* closes connections, and what clients pass */
+	struct workers *workers;	 /* workers_hear: which users send */
+	struct closer *closer;		 /* closes connections, and descriptors of clients */
 	const struct identity *identity; /* NULL: there is one client, and its identity does not matter */
-	uint64_t frame_ms, drain_ms;	 /* what a client may take to send a frame, and to read its replies */
+	uint64_t frame_ms, drain_ms;	 /* time that a client has to send a frame, and to read its replies */
 	struct store *store;	   /* durable: replies wait for it. NULL: they do not */
-	bool has_lost_state;	   /* nothing may be told any more */
-	void (*gone)(void *ctx); /* one of them is: it is not in `connections` any more */
+	bool has_lost_state;	   /* no reply may be sent any more */
+	void (*gone)(void *ctx);   /* a connection has left `connections` */
 	void *ctx;
 	struct connection *connections;
-	struct connection *waiting; /* some of them: for the disk */
+	struct connection *waiting; /* those that wait for the disk */
 	struct outbox_pool pool;
-	/* Used by one at a time, so that an idle one costs nothing. */
+	/* Used by one connection at a time, so that an idle one has no buffer. */
 	uint8_t input[INPUT_PART_BYTES + CONNECTION_READ_BYTES];
 };
 
 struct connection {
-	struct channel channel; /* first, so that the one is the other */
+	struct channel channel; /* first, so that their addresses are the same */
 	struct connection_host *host;
 	struct session session;
 	struct rpc_peer peer;
 	struct segments_source memory;
 	struct connection *next, *prev;
 	struct connection *next_waiting, *prev_waiting;
-	struct fair_work turn;	 /* it has requests to be handled, or to be received */
-	struct turns_entry last; /* it has something to send, or to be looked after */
+	struct fair_work turn;	 /* queued while it has requests to receive or handle */
+	struct turns_entry last; /* queued while connection_settle is needed */
 	struct input input;
 	struct outbox outbox;
-	struct ripening ripening;      /* of what is in the outbox */
-	struct pace arriving, leaving; /* of the frame that is not complete; of replies */
+	struct ripening ripening;      /* of the outbox */
+	struct pace arriving, leaving; /* of the incomplete frame; of replies */
 	uint64_t charged_bytes;	       /* to its uid, for input and outbox */
 	unsigned charged_fds;
-	bool is_readable; /* says the kernel */
+	bool is_readable; /* as the kernel has reported */
 	bool has_frames;  /* whole frames are kept */
-	bool is_paused;	  /* nothing is taken from it until it has read, or what it has asked for is done */
-	bool is_sending;  /* replies that may leave and that the client has not taken; since then it has a time for it */
+	bool is_paused;	  /* nothing is received until it has read replies, or its requests are done */
+	bool is_sending;  /* replies wait for the client to read; its time for that has begun */
 	bool is_waiting;  /* in the host's list: replies wait for the disk */
-	bool may_send;	  /* the disk or the client has taken what replies wait for: its next turn sends some */
-	bool is_late;	  /* its frame, or its reading, was late: its next turn looks again */
-	uint64_t round;	  /* of the disk, that it waited for last: store_want */
-	bool is_behind;	  /* events wait until it has read */
-	bool is_ending;	  /* to be closed when all is answered and sent */
+	bool may_send;	  /* the disk or the client is ready for more replies: its next turn sends some */
+	bool is_late;	  /* its frame, or its reading, was late: its next turn checks again */
+	uint64_t round;	  /* the round of the disk that it waited for last (store_want) */
+	bool is_behind;	  /* events wait until it has read its replies */
+	bool is_ending;	  /* to be closed when all replies are sent */
 	bool is_broken;	  /* to be closed, as work of its user */
 	bool is_closed;
 };
 
-/* Adds it, with its session and channel, to its host's. */
+/* Adds a connection, with its session and channel, to its host. */
 void connection_init(struct connection *connection);
 
 /* Drops the client at once; session, socket and struct go when nothing runs for it any more. */
 void connection_close(struct connection *connection);
-/* Tells the client with a Response of id 0, and the log, why the connection ends; all that was asked before is
- * answered. */
+/* Ends the connection: sends the reason in a Response of id 0, and logs it; earlier requests are answered. */
 void connection_refuse(struct connection *connection, int status, const char *reason);
-/* To be closed when nothing uses it; `reason` is logged. */
+/* The connection is closed when nothing uses it; `reason` is logged. */
 void connection_break(struct connection *connection, const char *reason);
 
-/* True where the client must read, or wait for what it has asked for, before more is taken from it. */
+/* True: the client must read replies, or wait for its requests, before more is received from it. */
 bool connection_is_full(const struct connection *connection);
-/* Charges the uid for what is held now, neither more nor less. */
+/* Makes the charge equal to the memory and descriptors that are held now. */
 void connection_charge(struct connection *connection);
 /* Queues its requests as work of its user. */
 void connection_queue(struct connection *connection);
-/* Before the loop waits: sends, goes on, or queues its end. */
+/* At the end of a turn: sends replies, receives again, or queues the connection's end. */
 void connection_settle(struct connection *connection);
 
-/* The disk has more, or has failed. */
+/* The disk has synced more, or has failed. */
 void connection_all_synced(struct connection_host *host);
 
 /* Bytes that the client has not taken. */

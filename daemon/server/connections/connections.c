@@ -1,4 +1,4 @@
-/* The list of connections. It is walked by the second, and when the daemon ends. */
+/* The list of connections. It is walked once a second, and when the daemon ends. */
 #include "daemon/server/connections/connections.h"
 
 #include <errno.h>
@@ -11,13 +11,13 @@
 #include "daemon/server/process/memory.h"
 #include "daemon/server/connections/receive.h"
 
-/* Work of its user, as all that thousands of connections have to do at the same moment. */
+/* Queued as work of its user, as thousands of connections may be ready at the same moment. */
 static void on_ready(struct channel *channel, bool readable, bool writable)
 {
 	struct connection *connection = (struct connection *)channel;
 
-	/* Else each turn asks for all that wait for theirs, and libuv up to 48 times where they are more than 1,024.
-	 * Their turn watches them again. */
+	/* Otherwise epoll reports all queued connections in each turn, and libuv asks up to 48 times if they are
+	 * more than 1,024. Their own turn watches them again. */
 	if (connection->is_broken || (readable && connection->is_readable) || (writable && connection->may_send))
 		channel_ignore(channel);
 	if (connection->is_broken)
@@ -82,7 +82,7 @@ static void turn_away(const struct ucred *peer, int fd, const struct npumem_erro
 	    send(fd, out.bytes, out.used, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		log_session(LOG_LEVEL_DEBUG, &session, "did not wait to be turned away");
 	buffer_deinit(&out);
-	/* Its close may have to wait for others of this user. */
+	/* The close may wait for other closes of this user. */
 	shutdown(fd, SHUT_RDWR);
 }
 
@@ -116,7 +116,7 @@ static int open_channel(struct connection *connection, struct closer_user *user,
 	return 0;
 }
 
-/* NULL: it is not served, as the error says. */
+/* NULL: it is refused; `error` has the reason. */
 static struct connection *begin(struct connection_host *host, const struct ucred *peer, struct npumem_error *error)
 {
 	struct connection *connection = heap_zalloc(host->heap, 1, sizeof(*connection));
@@ -133,7 +133,7 @@ static struct connection *begin(struct connection_host *host, const struct ucred
 	return NULL;
 }
 
-/* Takes the socket of a peer for its user. 0 or -errno: there is no peer to serve, and the socket is closed. */
+/* Finds the peer and the user of a socket. 0; -errno: there is no peer to serve, and the socket is closed. */
 static int identify(struct connection_host *host, int fd, struct ucred *peer, struct closer_user **user)
 {
 	socklen_t bytes = sizeof(*peer);
@@ -221,7 +221,7 @@ void connections_hang_up(struct session *session)
 
 	if (connection->is_closed || connection->is_broken)
 		return;
-	/* One that is there all the same must not look for another connection in turn. */
+	/* If that client is still there, it must not reconnect and take the session back in turn. */
 	connection_refuse(connection, NPUMEM_CANCELLED, "the session goes on over another connection");
 	connection->peer.send(connection);
 	connection_break(connection, "its client is elsewhere");

@@ -1,5 +1,5 @@
-/* How many lines about clients are said. Clients can cause them as often as they like, and must not be able to
- * bury the others', nor what is said about another uid. */
+/* Bounds log lines about clients. Clients can cause them as often as they like, and must not bury the lines about
+ * other uids. */
 #ifndef SERVER_FLOOD_H
 #define SERVER_FLOOD_H
 
@@ -8,7 +8,7 @@
 
 enum {
 	FLOOD_LINES_MAX = 25, /* about one uid, in a second */
-	FLOOD_UIDS_MAX = 64,  /* that are told apart in a second; the others are counted as one */
+	FLOOD_UIDS_MAX = 64,  /* uids counted apart in a second; further ones count as one */
 };
 
 /* Zero at first. */
@@ -21,13 +21,13 @@ struct flood {
 	} uids[FLOOD_UIDS_MAX + 1];
 };
 
-/* What was left out of a second that is over, and the uid that most of it was about. */
+/* The number of lines left out in the last second, and the uid of most of them. */
 struct flood_loss {
 	uint64_t n;
 	uint32_t uid;
 };
 
-/* Whether a line about this uid may be said. *loss is set in any case, its n to 0 where nothing is to be told. */
+/* Whether a line about this uid may be logged. *loss is set in any case; n is 0 if there is no loss to report. */
 bool flood_admit(struct flood *flood, uint32_t uid, uint64_t now_ns, struct flood_loss *loss);
 
 #endif

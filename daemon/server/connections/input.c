@@ -1,14 +1,14 @@
-/* Room grows with what has come, not with what was announced, and ends where the message ends. */
+/* Room grows with the bytes that have come, not with the announced length, up to the length of the message. */
 #include "daemon/server/connections/input.h"
 
 #include <errno.h>
 #include <string.h>
 
 enum {
-	/* So that all growing copies little of a long message, and a client that only announces one gets little.
-	 */
+	/* So that a long message is copied little in all, and a client that only announces one gets little
+	 * memory. */
 	BODY_GROWTH = 16,
-	WHOLE_BYTES_MAX = 2 << 20, /* of a message that is not worth that */
+	WHOLE_BYTES_MAX = 2 << 20, /* a message up to this gets all its room at once */
 };
 
 void input_init(struct input *input, const struct heap *heap)
@@ -60,7 +60,7 @@ size_t input_body_room(size_t body, size_t used)
 	return used < share / BODY_GROWTH ? BODY_GROWTH * used : share + 1;
 }
 
-/* Into new memory, for so much. */
+/* Moves the bytes into new memory of that size. */
 static int move(struct input *input, size_t room)
 {
 	uint8_t *grown = heap_alloc(input->heap, room);

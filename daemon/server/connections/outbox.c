@@ -1,5 +1,5 @@
-/* Invariant: what is sent comes first `sending`, then the parts, then the tail. A part is there only behind a
- * reply that was too long to be copied. */
+/* Invariant: the order of sending is `sending`, the parts, the tail. There are parts only if a reply was too long
+ * to be copied. */
 #include "daemon/server/connections/outbox.h"
 
 #include <errno.h>
@@ -117,7 +117,7 @@ int outbox_put(struct outbox *outbox, struct buffer *reply)
 	struct buffer *tail = &outbox->tail;
 	bool is_short = reply->used <= COPIED_BYTES_MAX;
 
-	/* A lent buffer stays, where there is room in it. */
+	/* A short reply is copied into an empty lent buffer with room. */
 	if (tail->used ? is_short || cut(outbox) : is_short && reply->used <= tail->room)
 		return copy(tail, reply);
 	swap(&outbox->tail, reply);

@@ -1,7 +1,7 @@
 /* Short frames are handled where they were received, behind the part of one that was kept; long messages are
- * received into memory of their own, which is charged before it is taken. What a uid may not hold is thrown away
- * as it comes, and its request refused. Invariant: what is kept are either whole frames (has_frames), or a part of
- * one. */
+ * received into memory of their own, which is charged before it is taken. A message above the uid's limit is
+ * dropped as it comes, and its request refused. Invariant: the kept bytes are either whole frames (has_frames), or
+ * a part of one. */
 #include "daemon/server/connections/receive.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ static bool is_over(const struct connection_host *host, unsigned n_handled, uint
 	return now_ns >= *end_ns;
 }
 
-/* Handles the whole frames in `bytes`, up to one's share; returns how many bytes are done with. */
+/* Handles the whole frames in `bytes`, up to a share; returns the number of handled bytes. */
 static size_t handle_frames(struct connection *connection, const uint8_t *bytes, size_t n)
 {
 	unsigned n_handled = 0;
@@ -104,7 +104,7 @@ static int check_limit(const struct connection *connection, size_t more, struct 
 			    more, error);
 }
 
-/* Answers a request of which the beginning is there, and nothing else will be. */
+/* Refuses a request of which only the beginning is kept. */
 static void refuse_body(struct connection *connection, const struct npumem_error *error, const uint8_t *head,
 			size_t n)
 {
@@ -124,7 +124,7 @@ static void begin_body(struct connection *connection, size_t body, const uint8_t
 	}
 }
 
-/* Keeps what is left over until more of it comes, or for the next turn. */
+/* Keeps the rest until more of it comes, or for the next turn. */
 static void keep_rest(struct connection *connection, const uint8_t *bytes, size_t n)
 {
 	size_t header, body;
@@ -154,7 +154,7 @@ static void handle_kept(struct connection *connection)
 	input_drop(input, done);
 	if (connection->has_frames || input_is_empty(input))
 		return;
-	/* A part, in memory that was for more. */
+	/* A part of a frame, in memory that is too large for it. */
 	rest = *input;
 	input_init(input, rest.heap);
 	keep_rest(connection, rest.bytes + rest.begin, rest.used);
@@ -171,7 +171,7 @@ static void add_body(struct connection *connection, size_t n)
 	handle_body(connection);
 }
 
-/* n bytes have come behind what is kept; all of it is at host->input. */
+/* n bytes have come behind the kept ones; all of them are at host->input. */
 static void add_frames(struct connection *connection, size_t n)
 {
 	struct input *input = &connection->input;
@@ -187,7 +187,7 @@ static void add_frames(struct connection *connection, size_t n)
 	keep_rest(connection, bytes + done, kept + n - done);
 }
 
-/* Where the next bytes of a long message go; NULL: nowhere. */
+/* The place for the next bytes of a long message; NULL: none. */
 static uint8_t *find_body_room(struct connection *connection, size_t *room)
 {
 	struct input *input = &connection->input;
@@ -206,7 +206,7 @@ static uint8_t *find_body_room(struct connection *connection, size_t *room)
 	return bytes;
 }
 
-/* Where the next bytes go; NULL: nowhere. */
+/* The place for the next bytes; NULL: none. */
 static uint8_t *find_room(struct connection *connection, size_t *room)
 {
 	struct input *input = &connection->input;
@@ -233,12 +233,12 @@ static void add_received(struct connection *connection, size_t n)
 		add_body(connection, n);
 	else
 		add_frames(connection, n);
-	/* What came with bytes that are all handled was for none of their frames. */
+	/* All frames are handled, and none has taken these fds. */
 	if (input_is_empty(input))
 		channel_drop_fds(&connection->channel);
 }
 
-/* What is parked here, behind a part of a frame, is the uid's to answer for. */
+/* Fds that wait here, with a part of a frame, are charged to the uid. */
 static void check_parked(struct connection *connection)
 {
 	unsigned n = connection->channel.n_fds;

@@ -1,6 +1,6 @@
-/* Which of a connection's replies may leave: with a durable state a reply waits until the disk has what it tells of.
- * Replies leave in order, so at most two of these are kept: what waits for the round that is under way, and all that
- * came since then. */
+/* The replies of a connection that may be sent: with a durable state a reply waits until the disk has the changes
+ * of its request. Replies are sent in order, so two steps suffice: replies that wait for the current round, and
+ * all later ones. */
 #ifndef SERVER_RIPENING_H
 #define SERVER_RIPENING_H
 
@@ -12,14 +12,15 @@ enum { RIPENING_STEPS = 2 };
 
 /* Bytes are counted from the connection's first reply on. Zero at first. */
 struct ripening {
-	uint64_t sent, ripe; /* bytes that have left, and that may leave */
+	uint64_t sent, ripe; /* bytes that were sent, and that may be sent */
 	struct ripening_step {
-		uint64_t end, position; /* bytes before `end` may leave when the disk has what is before `position` */
+		uint64_t end, position; /* bytes before `end` may be sent when the disk has all changes up to
+					   `position` */
 	} steps[RIPENING_STEPS];
 	unsigned n;
 };
 
-/* All replies so far have `end` bytes; the last one needs `position`, of which the disk has `synced`. */
+/* All replies so far have `end` bytes; the last one needs `position`; the disk has `synced`. */
 static inline void ripening_add(struct ripening *ripening, uint64_t end, uint64_t position, uint64_t synced)
 {
 	struct ripening_step *last = ripening->n ? &ripening->steps[ripening->n - 1] : NULL;
@@ -36,7 +37,7 @@ static inline void ripening_add(struct ripening *ripening, uint64_t end, uint64_
 	last->position = position > last->position ? position : last->position;
 }
 
-/* The disk has more. Whether more may leave. */
+/* The disk has more. Returns whether more may be sent. */
 static inline bool ripening_advance(struct ripening *ripening, uint64_t synced)
 {
 	unsigned n = 0;

@@ -1,5 +1,5 @@
-/* Invariant: a closer_user is freed by the loop alone, when it has no connection and all that was handed over for
- * it is closed. What sleeps is in closer_threads.c. */
+/* Invariant: a closer_user is freed by the loop alone, when it has no connection and all its descriptors and
+ * mappings are closed. Closes that sleep are in closer_threads.c. */
 #include "daemon/server/loop/closer.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "daemon/server/process/log.h"
 
 enum {
-	OWN_FDS = 64, /* that the daemon has for itself */
+	OWN_FDS = 64, /* the daemon's own */
 	TICK_MS = 5,  /* how long a linger may take */
 };
 
@@ -115,7 +115,7 @@ static void on_tick(uv_timer_t *timer)
 	closer_threads_tick(&closer->threads);
 }
 
-/* Without something to look at the timer does not run. */
+/* The timer runs only while something is being closed. */
 static void begin_pending(struct closer_user *user)
 {
 	struct closer *closer = user->closer;
@@ -174,7 +174,7 @@ static void note_returned(struct closer_queue *queue)
 		 queue->limits->uid);
 }
 
-/* Gives back what was charged. */
+/* Gives the charges back. */
 static void settle(struct closer_queue *queue, unsigned n_closed, struct closer_mapping *unmapped)
 {
 	struct closer_user *user = queue->user;

@@ -1,11 +1,11 @@
-/* Closes what came from clients, on threads that may be lost.
+/* Closes descriptors and mappings of clients, on threads that may never return.
  *
  * The last close of a descriptor can sleep for as long as its sender likes: SO_LINGER of a socket with unsent
  * data, the FLUSH of a FUSE file. So can the close of a connection whose receive queue holds such descriptors,
  * however deep. The last reference to a memfd of gigabytes costs hundreds of milliseconds of processor time. So
  * the loop only hands them over. Each user has queues of its own, and delays only itself. A signal every few
- * milliseconds ends lingers. What no signal ends keeps one thread, and its user may pass no descriptors until that
- * close returns.
+ * milliseconds ends lingers. A close that no signal ends keeps one thread, and its user may pass no descriptors
+ * until it returns.
  *
  * A charge ends when the close has returned, not before. */
 #ifndef SERVER_CLOSER_H
@@ -15,10 +15,10 @@
 
 enum { CLOSER_PENDING_MAX = 64 }; /* descriptors of a user that are being closed, and it may pass more */
 
-/* A user as far as closing goes. Exists while it has a connection, or something to be closed. */
+/* The closer's part of a user. Exists while the user has a connection, or something to be closed. */
 struct closer_user {
 	struct closer *closer;
-	struct limits_user *limits; /* NULL: nobody is charged */
+	struct limits_user *limits; /* NULL: no user is charged */
 	unsigned n_refs;	    /* of connections, and of what is to be closed */
 	uint64_t charged[LIMITS_N];
 	struct closer_queue queues[CLOSER_KINDS];
@@ -29,10 +29,10 @@ struct closer {
 	const struct heap *heap;
 	struct limits_table *limits;
 	uv_async_t closed;
-	uv_timer_t tick; /* for threads that take long; runs while something is to be closed */
+	uv_timer_t tick; /* looks for slow threads; runs while something is to be closed */
 	struct closer_user *users, nobody;
-	unsigned n_fds_max;	/* that clients may have in this process */
-	unsigned n_fds;		/* that they have: connections, received descriptors, what is being closed */
+	unsigned n_fds_max;	/* bound of descriptors of clients in this process */
+	unsigned n_fds;		/* now: connections, received descriptors, those being closed */
 	unsigned n_pending;	/* descriptors and mappings that are being closed */
 	unsigned n_turned_away; /* connections that are turned away, and being closed */
 	bool is_open;
@@ -41,8 +41,8 @@ struct closer {
 
 /* Starts a thread. `limits` outlives closer_close. 0 or -errno: nothing is open. */
 int closer_open(struct closer *closer, uv_loop_t *loop, const struct heap *heap, struct limits_table *limits);
-/* Nobody is served any more. Threads that do not return are left behind, and end with the process, which closes
- * the rest. Gives all charges back. */
+/* There are no connections any more. Threads that do not return end with the process, which closes the rest. Gives
+ * all charges back. */
 void closer_close(struct closer *closer);
 
 /* The user of a uid, for one connection more; `closer->nobody` without memory. */
@@ -59,8 +59,8 @@ static inline bool closer_has_room(const struct closer *closer)
 {
 	return closer->n_fds + CLOSER_MESSAGE_FDS <= closer->n_fds_max;
 }
-/* Whether one connection more could be turned away. One user's close may take seconds, where it is the last of a
- * memfd of gigabytes; others connect meanwhile. */
+/* Whether one connection more could be refused. The close of one may take seconds, if it is the last of a memfd of
+ * gigabytes; others connect meanwhile. */
 static inline bool closer_may_turn_away(const struct closer *closer)
 {
 	return closer->n_turned_away <= closer->n_fds_max / 2;
@@ -70,7 +70,7 @@ static inline bool closer_may_pass(const struct closer_user *user)
 {
 	return !user->queues[CLOSER_RECEIVED].is_stuck && user->charged[LIMITS_DESCRIPTORS] < CLOSER_PENDING_MAX;
 }
-/* Why it may not. RESOURCE_EXHAUSTED. */
+/* Writes the reason for which it may not. RESOURCE_EXHAUSTED. */
 int closer_refuse(const struct closer_user *user, struct npumem_error *error);
 
 /* A received descriptor, that was counted. The user is charged for it until it is closed (LIMITS_DESCRIPTORS). */

@@ -18,7 +18,7 @@
 
 enum {
 	STACK_BYTES = 256 << 10, /* of a thread: sanitizers want more than the least */
-	SLOW_MS = 20,		 /* that all threads close something, before there is another thread */
+	SLOW_MS = 20,		 /* for which all threads are busy before another one is made */
 	LOST_MS = 1000,		 /* without processor time: the close does not return */
 	END_MS = 200,		 /* that threads have to end */
 	END_TICK_MS = 5,	 /* how long a linger may take then */
@@ -48,7 +48,7 @@ static void on_signal(int number)
 	(void)number;
 }
 
-/* False where the kernel does not take them all. */
+/* False: the kernel did not take all of them. */
 static bool send_fds(int socket, const int *fds, unsigned n)
 {
 	union {
@@ -131,7 +131,7 @@ static unsigned take_fds(struct closer_threads *threads, struct closer_queue *qu
 	return n;
 }
 
-/* Closes some of a queue. The lock is held, but not meanwhile. */
+/* Closes some of a queue. The lock is held, but released during the close. */
 static void close_some(struct closer_thread *thread, struct closer_queue *queue)
 {
 	struct closer_threads *threads = thread->threads;
@@ -162,7 +162,8 @@ static void close_some(struct closer_thread *thread, struct closer_queue *queue)
 		return;
 	queue->is_done = true;
 	LL_PREPEND2(threads->done, queue, next_done);
-	/* The kernel may give this thread's processor to the loop at once, which would wait for the lock. */
+	/* Unlocked: the kernel may give this thread's processor to the loop at once, which would wait for the
+	 * lock. */
 	uv_mutex_unlock(&threads->lock);
 	uv_async_send(threads->closed);
 	uv_mutex_lock(&threads->lock);
@@ -270,7 +271,7 @@ struct closer_queue *closer_threads_take_done(struct closer_threads *threads, un
 	return queue;
 }
 
-/* Processor time that the close was given is no sleep. */
+/* Processor time of the close is no sleep. */
 static bool is_lost(const struct closer_thread *thread, uint64_t passed_ns)
 {
 	uint64_t ran_ns = now_ns(thread->clock) - thread->since_cpu_ns;
@@ -312,7 +313,7 @@ void closer_threads_tick(struct closer_threads *threads)
 	uv_mutex_lock(&threads->lock);
 	for (unsigned i = 0; i < threads->n; i++)
 		n_slow += wake_thread(&threads->all[i], now);
-	/* Where there can be no other, those that there are go on. */
+	/* If no other thread can be made, the existing ones go on. */
 	if (threads->ready && n_slow == threads->n && n_slow < CLOSER_THREADS_MAX)
 		closer_threads_start(threads);
 	uv_mutex_unlock(&threads->lock);

@@ -1,5 +1,5 @@
-/* The threads of the closer: closes that may sleep run here, and sleeps are ended. The loop's thread calls all of
- * this. */
+/* The threads of the closer: they run closes that may sleep, and signals end the sleeps. The loop's thread calls
+ * all of these functions. */
 #ifndef SERVER_CLOSER_THREADS_H
 #define SERVER_CLOSER_THREADS_H
 
@@ -46,14 +46,14 @@ struct closer_thread {
 	struct closer_threads *threads;
 	uv_thread_t id;
 	clockid_t clock;	    /* its processor time */
-	struct closer_queue *queue; /* out of which it closes; NULL: it has nothing to do */
+	struct closer_queue *queue; /* the queue that it works on; NULL: none */
 	uint64_t since_ns, since_cpu_ns;
 	bool has_ended;
 };
 
 struct closer_threads {
 	uv_async_t *closed; /* sent when there is something in `done` */
-	uv_mutex_t lock;    /* of what follows, and of the queues */
+	uv_mutex_t lock;    /* of the members below, and of the queues */
 	uv_cond_t work;	    /* `ready` is not empty, or the end */
 	uv_cond_t ended;    /* a thread has */
 	struct closer_queue *ready, **ready_end, *done;
@@ -66,20 +66,20 @@ struct closer_threads {
 /* Zeroed to begin; no thread yet. 0 or -errno: no memory is held. */
 int closer_threads_init(struct closer_threads *threads, const struct heap *heap, unsigned n_fds,
 			uv_async_t *closed);
-/* Without a thread that runs. */
+/* No thread may run. */
 void closer_threads_deinit(struct closer_threads *threads, const struct heap *heap);
 /* One thread more. 0 or -errno. */
 int closer_threads_start(struct closer_threads *threads);
-/* Whether all threads end, which is waited for 200 ms. */
+/* Waits up to 200 ms until all threads have ended; false: some have not. */
 bool closer_threads_end(struct closer_threads *threads);
 
 void closer_threads_add_fd(struct closer_threads *threads, struct closer_queue *queue, int fd);
 void closer_threads_add_mapping(struct closer_threads *threads, struct closer_queue *queue,
 				struct closer_mapping *mapping);
-/* A queue out of which something was closed, and what; NULL: there is none. It is the caller's to settle. */
+/* Takes a queue with finished closes, and these; NULL: there is none. The caller settles its charges. */
 struct closer_queue *closer_threads_take_done(struct closer_threads *threads, unsigned *n_closed,
 					      struct closer_mapping **unmapped);
-/* Ends lingers, notes queues whose close does not return, and makes another thread where all are slow. */
+/* Ends lingers, marks queues whose close does not return, and makes another thread if all are slow. */
 void closer_threads_tick(struct closer_threads *threads);
 
 #endif

@@ -1,5 +1,5 @@
-/* How long the other side may take: a time that what it moves gives back, at a least rate, up to all of it. So one
- * byte now and then is as good as none, and moving fast saves nothing up. */
+/* The time that the peer has to move data. Moved bytes extend it at a least rate, but not beyond the whole time
+ * from now. So a byte now and then hardly extends it, and fast moves save nothing up. */
 #ifndef SERVER_PACE_H
 #define SERVER_PACE_H
 
@@ -13,13 +13,13 @@ struct pace {
 	uint64_t due_ns;
 };
 
-/* From now on it has `allowed_ms`. */
+/* From now on the peer has `allowed_ms`. */
 static inline void pace_begin(struct pace *pace, uint64_t now_ms, uint64_t allowed_ms)
 {
 	pace->due_ns = (now_ms + allowed_ms) * 1000000;
 }
 
-/* It has moved so many bytes, of which there are less than 2^34. */
+/* The peer has moved so many bytes, less than 2^34. */
 static inline void pace_moved(struct pace *pace, size_t bytes, uint64_t now_ms, uint64_t allowed_ms)
 {
 	uint64_t most_ns = (now_ms + allowed_ms) * 1000000;

@@ -1,5 +1,5 @@
-/* One piece of work is shared at a time; a second one meanwhile is done by its own thread alone. Threads are made
- * when they are first of use. */
+/* One piece of work is shared at a time; a second one meanwhile runs on its own thread alone. Threads are made
+ * when they are first needed. */
 #include "daemon/server/loop/share.h"
 
 #include <sched.h>
@@ -9,13 +9,13 @@ enum {
 	NS_PER_US = 1000,
 	NS_PER_MS = 1000000,
 	NS_PER_S = 1000000000,
-	/* For the next kernel, whose checks come before it; rests for some, where nothing came several times. */
+	/* Polls for the next kernel, whose checks come before it; after several vain polls it skips some. */
 	LOOK_NS = 50 * NS_PER_US,
 	AWAY_NS = 20 * NS_PER_US,
 	MISSES_MAX = 4,
 	RESTS = 64,
 	WAIT_NS = 50 * NS_PER_US, /* for a helper's last part before sleeping */
-	/* Fewer are done before a helper that sleeps has woken up, or one that is awake has come. */
+	/* Fewer products are done before a sleeping helper has woken up, or one that is awake has come. */
 	PRODUCTS_ASLEEP = 1 << 25,
 	PRODUCTS_AWAKE = 1 << 21,
 	SAVED_MOST_NS = 2 * NS_PER_MS,
@@ -56,12 +56,13 @@ static void help(struct share *share, struct share_work *now)
 		uv_cond_signal(&share->left);
 }
 
-/* What a helper has learned of its looks for what is offered next. */
+/* A helper's statistics of its polls for offers. */
 struct looks {
 	unsigned misses, rests;
 };
 
-/* Whether something came. Gives the processor away in between, and up where somebody took it. */
+/* Polls; returns whether there is an offer. Yields in between, and stops if another thread has used the
+ * processor. */
 static bool look_for_offer(const struct share *share, uint64_t last)
 {
 	uint64_t now = uv_hrtime(), end = now + LOOK_NS, before;
@@ -177,8 +178,8 @@ static void wait_for_helpers(struct share *share, struct share_work *now)
 	uv_mutex_unlock(&share->lock);
 }
 
-/* Lost is what this thread waited for helpers, and was kept from its processor, as by one of them: what that does
- * meanwhile saves nothing. Being late once is forgiven if the helpers have saved more before. */
+/* `lost_ns`: waits for helpers, and time without a processor, which a helper may have had instead: its work
+ * meanwhile saves nothing. One delay is forgiven if the helpers have saved more before. */
 static void learn(struct share *share, uint64_t saved_ns, uint64_t lost_ns)
 {
 	uv_mutex_lock(&share->lock);

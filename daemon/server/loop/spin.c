@@ -1,4 +1,4 @@
-/* A look is a turn of the loop that does not wait. */
+/* A poll is a turn of the loop that does not wait. */
 #include "daemon/server/loop/spin.h"
 
 #include "proto/spin.h"
@@ -29,7 +29,7 @@ void spin_run(uv_loop_t *loop, struct turns *turns, unsigned us)
 	spin_init(&spin, (uint64_t)us * 1000);
 	while (is_alive) {
 		if (spin_begin(&spin, uv_hrtime())) {
-			/* The turn, and no waiting. */
+			/* One turn without waiting. */
 			is_alive = uv_run(loop, UV_RUN_NOWAIT) && poll_loop(loop, turns, spin.most_ns);
 			if (!is_alive || turns->woken_ns)
 				continue;

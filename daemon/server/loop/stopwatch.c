@@ -1,8 +1,8 @@
-/* The thread's own time is asked for as well, as a loop that the machine gave no processor is none that blocks.
- * What is neither processor time nor waiting for a processor is sleep: the loop waited for somebody. The delay
- * since it was last read is taken off, so that a sleep is told too short rather than too long; but that is a
- * system call, so it is asked for when a turn was long, or many short ones were. What a long turn took is then
- * known but for what was spent between the turns since. */
+/* The thread's processor time is read as well, as a loop without a processor does not block. Time that is neither
+ * processor time nor delay (ready without a processor) is sleep: the loop has waited. The whole delay since the
+ * last reading is subtracted, so that a sleep is reported too short rather than too long. A reading is a system
+ * call, so it comes only after a long turn or many short ones. The times of a long turn then include what was
+ * spent between the turns since the last reading. */
 #include "daemon/server/loop/stopwatch.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* Linux tells it where schedstats are on: time on a processor, time ready without one, number of times. */
+/* From Linux, if schedstats are on: time on a processor, time ready without one, number of times. */
 static uint64_t delay_ns(const struct stopwatch *stopwatch)
 {
 	char text[80];

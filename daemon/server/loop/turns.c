@@ -63,7 +63,7 @@ static void serve(struct turns *turns)
 		turns->settle(turns->ctx);
 }
 
-/* Those that are there now: what follows from them is for the next turn. */
+/* Runs the entries that are queued now; entries that they add are for the next turn. */
 static void finish(struct turns *turns)
 {
 	struct turns_entry *last = &turns->last, mark = {.run = NULL};
@@ -90,7 +90,7 @@ static void on_prepare(uv_prepare_t *prepare)
 
 static void on_more(uv_idle_t *idle)
 {
-	/* That it is there keeps the loop from waiting. */
+	/* An active idle handle keeps the loop from waiting. */
 	(void)idle;
 }
 

@@ -1,6 +1,6 @@
-/* A turn of the loop. Before the loop waits for input it runs work of the users, from a fair queue, for as long as a
- * turn may take; then what a turn ends with is run once for each: a connection's replies go out together, however
- * many requests were answered. */
+/* A turn of the loop. Before the loop waits for input it runs work of the users, from a fair queue, for as long as
+ * a turn may take. Then each entry for the end of the turn is run once: a connection's replies are sent together,
+ * however many requests were answered. */
 #ifndef SERVER_TURNS_H
 #define SERVER_TURNS_H
 
@@ -13,7 +13,7 @@
 /* Something to be run once when the turn ends. */
 struct turns_entry {
 	void (*run)(struct turns_entry *entry);
-	struct turns_entry *next, *prev; /* NULL: it is not to be run */
+	struct turns_entry *next, *prev; /* NULL: not queued */
 };
 
 struct turns {
@@ -23,10 +23,10 @@ struct turns {
 	void (*settle)(void *ctx); /* after work of the queue was run; NULL: nothing */
 	void *ctx;
 	struct turns_entry last; /* the head of a ring */
-	uint64_t most_ns;	 /* that a turn runs work of the queue */
-	uint64_t woken_ns;   /* when the turn began; 0: it has not */
-	uint64_t latest_ns;  /* when the one began that has just ended; 0: there was nothing to do */
-	uint64_t spun_ns;    /* that passed awake between turns, since somebody set it to 0 */
+	uint64_t most_ns;	 /* for which a turn runs work of the queue */
+	uint64_t woken_ns;	 /* when the turn began; 0: not yet */
+	uint64_t latest_ns;	 /* when the last turn began; 0: it had nothing to do */
+	uint64_t spun_ns;	 /* time awake between turns, since it was last set to 0 */
 };
 
 /* Runs the work of `queue`, whose `wake` it sets. Keeps a loop alive only while there is work. */
@@ -41,9 +41,9 @@ static inline void turns_wake(struct turns *turns)
 		turns->woken_ns = uv_hrtime();
 }
 
-/* To be run once, when the turn ends. */
+/* Has the entry run once, when the turn ends. */
 void turns_add_last(struct turns *turns, struct turns_entry *entry);
-/* Nothing where it is not to be run. */
+/* No effect if it is not queued. */
 void turns_remove(struct turns_entry *entry);
 
 #endif

@@ -10,7 +10,7 @@
 enum {
 	NS_PER_US = 1000,
 	NS_PER_MS = 1000000,
-	RUN_NS = NS_PER_MS, /* that a task runs, where others wait, before it gives way */
+	RUN_NS = NS_PER_MS, /* for which a task runs before it gives way to waiting ones */
 	MOMENT_NS = 100 * NS_PER_MS,
 	HEARD_MOMENT_NS = 5 * NS_PER_MS, /* from one request to the next */
 	/* Kernels use less than 64 KiB of it, and sanitizers more. In less than 2 MiB no huge page fits, which
@@ -68,7 +68,7 @@ static bool others_are_active(const struct workers *workers, const struct limits
 
 void workers_hear(struct workers *workers, const struct limits_user *user)
 {
-	/* No task is running that would have to give way. */
+	/* Unless a task runs, none could have to give way. */
 	if (!atomic_load_explicit(&workers->n_running, memory_order_relaxed))
 		return;
 	uv_mutex_lock(&workers->lock);
@@ -145,7 +145,7 @@ static struct fair_user *next_user(struct workers *workers)
 	return next;
 }
 
-/* A slot for the first task of a user that may run. */
+/* Gives a slot to the first task of a user. */
 static void grant(struct workers *workers, struct fair_user *user)
 {
 	struct workers_task *task = (struct workers_task *)fair_queue_take_of(&workers->queue, user);
@@ -201,7 +201,7 @@ static void pause_task(struct workers *workers, struct workers_task *task, struc
 	while (!task->has_slot)
 		uv_cond_wait(&resume, &workers->lock);
 	task->resume = NULL;
-	/* From here on, not from when it was given the slot: it may have waited for a processor. */
+	/* Not from the time of the slot: the thread may have waited for a processor since. */
 	task->since_ns = uv_hrtime();
 	uv_cond_destroy(&resume);
 }
@@ -225,7 +225,7 @@ void workers_give_way(void *ctx)
 		return;
 	task->since_ns = now;
 	uv_mutex_lock(&workers->lock);
-	/* One may have stayed free for others, whose moment is over. */
+	/* A slot may have been kept for other users, whose moment is over. */
 	fill_slots(workers);
 	next = next_user(workers);
 	if (next && next->n_running < task->user->tasks.n_running)
@@ -311,7 +311,7 @@ static void run_done(struct fair_work *turn)
 	done(arg);
 }
 
-/* The ends are work of their users on the loop. */
+/* Queues the ends of tasks as work of their users on the loop. */
 static void on_ended(uv_async_t *async)
 {
 	struct workers *workers = async->data;
@@ -364,7 +364,7 @@ static int submit(void *ctx, struct limits_user *user, void (*work)(void *arg), 
 	return 0;
 }
 
-/* The user's task with this arg; NULL where none waits to be begun. */
+/* The user's waiting task with this arg, not begun; NULL: there is none. */
 static struct workers_task *find_waiting(const struct limits_user *user, const void *arg)
 {
 	struct fair_work *turn = user->tasks.first;

@@ -40,37 +40,37 @@ struct workers {
 	unsigned n_slots, further_max;
 	/* The loop's. */
 	struct fair_queue *loop_queue;
-	uv_async_t ended; /* wakes it for what is in `done`; keeps it alive while there are tasks */
-	unsigned n_tasks; /* whose done was not called yet */
+	uv_async_t ended; /* wakes the loop for `done`; keeps it alive while there are tasks */
+	unsigned n_tasks; /* tasks whose `done` was not called yet */
 	bool is_open;
 
-	uv_mutex_t lock;			/* of what follows */
+	uv_mutex_t lock;			/* of the members below */
 	uv_cond_t work;				/* there is something in `granted`, or the end */
 	struct fair_queue queue;		/* tasks that wait for a slot */
 	unsigned n_users;			/* that have tasks */
 	struct workers_task *granted;		/* have a slot, and wait for a thread to take them up */
-	struct workers_task *done, **done_end;	/* have run; the loop is to be told */
+	struct workers_task *done, **done_end;	/* have run; the loop calls their `done` */
 	struct workers_activity latest, before; /* of the two users that were active last */
 	unsigned n_threads;
 	unsigned n_further; /* begun tasks, beyond one for each user that has some */
-	/* That a slot stays free for a user that had a task, or sent something. */
+	/* Times for which a slot stays free for a user that had a task, or sent something. */
 	uint64_t moment_ns, heard_moment_ns;
 	bool is_closing;
 	uv_thread_t threads[WORKERS_THREADS_MAX];
-	atomic_uint n_running, n_waiting; /* tasks with and without a slot; for a look without the lock */
+	atomic_uint n_running, n_waiting; /* tasks with and without a slot; also read without the lock */
 };
 
-/* `n_slots` 0: one for each processor, two at least. The ends of tasks are queued in `loop_queue`. `workers` outlives
- * what it runs. 0 or -errno: nothing is open. */
+/* `n_slots` 0: one for each processor, two at least. The ends of tasks are queued in `loop_queue`. `workers`
+ * outlives its tasks. 0 or -errno: nothing is open. */
 int workers_open(struct workers *workers, uv_loop_t *loop, struct fair_queue *loop_queue, const struct heap *heap,
 		 unsigned n_slots);
-/* When no task is left, which is so where the loop has ended; ends the threads and closes the loop's handle. Also
- * where it is not open: nothing. */
+/* Ends the threads and closes the loop's handle; no task may be left, as when the loop has ended. No effect if it
+ * is not open. */
 void workers_close(struct workers *workers);
 /* Its submit refuses by -ENOMEM without a thread, too. */
 struct rpc_executor workers_executor(struct workers *workers);
-/* `workers`, called by work between its parts: lets another user's task go on first where one waits, and returns
- * when it is this one's turn again. Cheap where nobody waits; nothing where what calls it is no task. */
+/* Called by a task between its parts: lets a waiting task of another user go on first, and returns when it is this
+ * one's turn again. Cheap if none waits; no effect if the caller is no task. */
 void workers_give_way(void *workers);
 /* Bytes have come from a client of this user. On the loop's thread. */
 void workers_hear(struct workers *workers, const struct limits_user *user);

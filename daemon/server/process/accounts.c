@@ -133,7 +133,7 @@ static void set_accounts(struct owner *owners, size_t n, const char *passwd, uin
 	}
 }
 
-/* One for each name, in order, with the account of its first range. Returns how many. */
+/* Lists each name once, in order, with the account of its first range. Returns their number. */
 static size_t collect(const struct line *lines, size_t n_lines, uint32_t admin, struct owner *owners)
 {
 	size_t n = 0, n_all = 0;
@@ -198,7 +198,7 @@ size_t accounts_parse(const char *subuid, const char *passwd, uint32_t admin, st
 
 /* ---- files ---- */
 
-/* Whole, or an error: a part of a file says something else. */
+/* Reads all, or fails: a part of a file would mean something else. */
 static int read_all(int fd, char *text, size_t bytes)
 {
 	size_t done = 0;

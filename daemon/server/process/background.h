@@ -3,7 +3,7 @@
 #define SERVER_BACKGROUND_H
 
 /* Goes on in a child with a session of its own; before there are threads. The process that was started waits for
- * background_ready, says how to end the daemon, and exits with 0; or with 1 where the child ends before. 0 in the
+ * background_ready, prints how to end the daemon, and exits with 0; or with 1 if the child ends before. 0 in the
  * child; -errno. */
 int background_begin(void);
 

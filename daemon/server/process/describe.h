@@ -1,4 +1,4 @@
-/* What a state directory has, as lines for npumemctl state. */
+/* Describes a state directory in lines for npumemctl state. */
 #ifndef SERVER_DESCRIBE_H
 #define SERVER_DESCRIBE_H
 

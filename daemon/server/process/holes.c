@@ -1,4 +1,4 @@
-/* One userfaultfd for all mappings; nobody reads it, as there are no events with UFFD_FEATURE_SIGBUS. Made for
+/* One userfaultfd for all mappings; it is never read, as there are no events with UFFD_FEATURE_SIGBUS. Made for
  * faults of user mode alone, which needs no capability; a system call that gets such a page ends with EFAULT. A
  * page in swap space is there: st_blocks counts it, and it comes back at the cost of the process that made it. */
 #include "daemon/server/process/holes.h"

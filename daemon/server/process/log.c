@@ -27,7 +27,7 @@ enum { LINES_BYTES = 128 << 10, LINE_BYTES = 1024 };
 struct share {
 	uint32_t uid;
 	size_t used;
-	uint64_t lost; /* that came after its last one */
+	uint64_t lost; /* lines lost after its last one */
 };
 
 enum { OWN_SHARE, OTHERS_SHARE, FIRST_SHARE, SHARES_MAX = 64 };
@@ -50,8 +50,8 @@ static bool is_journal, is_running, is_closing, is_done;
 
 /* ---- the thread's ---- */
 
-/* As far as it goes: where stderr is closed, or its disk full, there is nobody to tell. Returns whether all went.
- */
+/* Writes as much as possible: if stderr is closed, or its disk full, the failure cannot be reported. Returns
+ * whether all was written. */
 static bool write_all(const char *bytes, size_t n)
 {
 	while (n) {
@@ -100,7 +100,7 @@ static uint64_t write_lines(const struct lines *lines)
 	return lost;
 }
 
-/* Returns how many are still to be told. */
+/* Returns the number of lost lines that are still to be reported. */
 static uint64_t say_lost(uint64_t lost, const char *of)
 {
 	char line[96];
@@ -113,7 +113,7 @@ static uint64_t say_lost(uint64_t lost, const char *of)
 	return write_all(line, (size_t)n) ? 0 : lost;
 }
 
-/* `lost`: beside those that found no room. */
+/* `lost`: lines that could not be written, besides those without room. */
 static uint64_t say_losses(const struct lines *lines, uint64_t lost)
 {
 	char of[32];
@@ -171,8 +171,8 @@ static bool find_journal(void)
 	       status.st_dev == device && status.st_ino == inode;
 }
 
-/* With the first line, as most daemons that are asked for warnings alone never say any. Where there is no thread
- * now, the next line tries again, and this one waits for it. */
+/* With the first line, as most daemons that log only warnings never log any. If no thread can be made, the next
+ * line tries again, and this one waits for it. */
 static void start_thread(void)
 {
 	if (!is_running && filling->used)
@@ -202,7 +202,7 @@ void log_close(void)
 		uv_cond_timedwait(&changed, &mutex, end - now);
 	done = is_done;
 	uv_mutex_unlock(&mutex);
-	/* Else it is still at a line that nobody takes, and goes with the process. */
+	/* Otherwise the thread still waits for the reader of stderr, and ends with the process. */
 	if (done)
 		uv_thread_join(&thread);
 }
@@ -225,7 +225,7 @@ bool log_is_on(enum log_level level)
 	return level <= least;
 }
 
-/* Copies as far as there is room for the longest form of a character; returns what it took. */
+/* Copies while there is room for the longest form of a character; returns the number of written bytes. */
 static size_t escape(const char *text, char *to, size_t room)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -272,7 +272,8 @@ static bool has_room(const struct lines *lines, const struct share *share, size_
 	return share->used + n <= (room + share->used) / 2;
 }
 
-/* Once one is lost all about its uid are until the thread has told so: where they are missing is then known. */
+/* After one line is lost, all lines about its uid are, until the thread has reported the loss: so the place of the
+ * loss is known. */
 static void add_line(struct lines *lines, const uint32_t *uid, const char *line, size_t n)
 {
 	struct share *share = share_of(lines, uid);
@@ -315,7 +316,7 @@ void log_line(enum log_level level, const char *format, ...)
 	va_end(arguments);
 }
 
-/* Whether a line about a client is one too many. What was asked for (debug) is said in any case. */
+/* Whether a line about a client is one too many. Debug lines are always logged. */
 static bool is_flood(enum log_level level, uint32_t uid)
 {
 	static struct flood flood;

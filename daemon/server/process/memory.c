@@ -1,6 +1,6 @@
-/* An access behind the end of a file is a SIGBUS, and the end of a file is its owner's to move: so only what can
- * no longer shrink is mapped. So is an access to a page that cannot be had: ordinary pages lack only where the
- * whole machine has none left, but huge pages come from a pool that may be empty. A hole is refused (holes.h).
+/* An access behind the end of a file is a SIGBUS, and its owner may move the end: so only files that cannot shrink
+ * any more are mapped. An access to a page that cannot be allocated is a SIGBUS, too: ordinary pages are missing
+ * only if the whole machine has none left, but the pool of huge pages may be empty. A hole is refused (holes.h).
  * Of a descriptor that came only its seals are read first: only files of shmem and hugetlbfs have them, and of
  * those no other call waits for a client. A statfs of a FUSE file would ask its server. */
 #include "daemon/server/process/memory.h"

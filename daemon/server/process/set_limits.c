@@ -1,4 +1,4 @@
-/* What one user and all of them may have: as the options say, within what this process itself may have. */
+/* The limits of one user and of all users: from the options, within the limits of this process. */
 #include "daemon/server/process/set_limits.h"
 
 #include <errno.h>
@@ -50,7 +50,8 @@ int set_limits(struct limits_table *table, const struct options *options)
 	table->all[LIMITS_SESSIONS] = most_sessions();
 	table->stop_percent = (unsigned)options->compact_percent;
 	table->any_pins = options->allow_any_pins;
-	/* One message brings up to 253, which are charged until they are closed: others are to have theirs. */
+	/* One message brings up to 253, which are charged until they are closed: so that others can pass theirs,
+	 * too. */
 	if (table->all[LIMITS_DESCRIPTORS] < most_fds() / 4)
 		table->all[LIMITS_DESCRIPTORS] = most_fds() / 4;
 	if (options->share_device)

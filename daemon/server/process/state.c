@@ -1,5 +1,4 @@
-/* Between the options and the store: what a state must have been made for, and what is said of one that was found.
- */
+/* Between the options and the store: the geometry that a state must have, and log lines about a found state. */
 #include "daemon/server/process/state.h"
 
 #include <errno.h>
@@ -22,7 +21,7 @@
 
 enum { KEPT_NAME_BYTES = 64 };
 
-/* What decides where bytes lie, and what they mean. */
+/* The values on which the places and the meaning of bytes depend. */
 struct made_for {
 	int64_t n_npus, npu_bytes, n_banks, eu_bytes;
 	uint64_t memory_version, cells_version;
@@ -57,7 +56,7 @@ static bool is_systemds(const char *directory)
 	return strcmp(directory, STATE_SYSTEMD) == 0;
 }
 
-/* What systemd passed under that name, which is passed once; or something new, which it is given to keep. */
+/* The descriptor that systemd has passed under that name, or a new one, which systemd is asked to keep. */
 static int open_kept(void *ctx, const char *file)
 {
 	struct state *state = ctx;
@@ -67,7 +66,7 @@ static int open_kept(void *ctx, const char *file)
 	snprintf(name, sizeof(name), ACTIVATE_KEPT "%s", file);
 	fd = activate_kept(name);
 	if (fd >= 0) {
-		/* The store closes its own, and asks again where it has set a state aside. */
+		/* A copy: the store closes its own, and opens again after it has set a state aside. */
 		int own = fcntl(fd, F_SETFD, FD_CLOEXEC) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 		return own < 0 ? -errno : own;
 	}
@@ -84,7 +83,7 @@ static int open_kept(void *ctx, const char *file)
 
 /* ---- a store ---- */
 
-/* One line on what a state was made for and this daemon is not. */
+/* Writes one line on the difference between a state's geometry and this daemon's. */
 static enum store_verdict compare(const void *bytes, size_t n_bytes, char *words, size_t words_bytes)
 {
 	const struct made_for wanted = {.memory_version = DEVICE_MEMORY_VERSION, .cells_version = PERSIST_VERSION};
@@ -141,7 +140,7 @@ static void say_file(void *ctx, const void *address)
 		return; /* nobody reads it */
 }
 
-/* On the loop's thread NULL, which the store does not make wait. */
+/* NULL on the loop's thread, which never waits for the disk. */
 static const void *user(void)
 {
 	return workers_user();
@@ -199,7 +198,7 @@ static int open_store(struct state *state, const struct options *options, uint64
 	return 0;
 }
 
-/* By hand there is no systemd to keep anything. */
+/* Without systemd no descriptor is kept. */
 static bool can_keep(const struct options *options, const struct notify *notify)
 {
 	if (!is_systemds(options->state_dir) || notify->fd >= 0)

@@ -13,7 +13,7 @@
 
 struct state {
 	void *memory;
-	size_t bytes; /* that are mapped here; 0: it is the store's */
+	size_t bytes; /* mapped here; 0: the store's memory */
 	struct store *store;
 	struct store_report *found; /* until state_recover */
 	const struct heap *heap;
@@ -24,10 +24,10 @@ struct state {
 /* Of a zeroed state. `notify` outlives it. 0; -errno with one line of at most `bytes` in `error`. */
 int state_open(struct state *state, const struct options *options, const struct notify *notify,
 	       const struct heap *heap, char *error, size_t bytes);
-/* Has the service, which has no tensors yet, as it was left, and logs that. 0; -errno with `error`. */
+/* Restores the service, which has no tensors yet, and logs the result. 0; -errno with `error`. */
 int state_recover(struct state *state, const struct options *options, struct rpc *rpc, char *error, size_t bytes);
-/* The device is gone. `clean`: all that was begun has ended. 0; -errno where the state was to be closed and was not: the
- * next process takes it for one that was killed. */
+/* After the device has ended. `clean`: all operations have ended. 0; -errno: the state could not be closed, and
+ * looks to the next process as after a kill. */
 int state_close(struct state *state, bool clean);
 
 #endif

@@ -1,5 +1,5 @@
 /* Ranges in an array in order. Invariant: of two neighbours the first ends at least two ids before the second
- * begins; what `many` takes is charged. */
+ * begins; the memory of `many` is charged. */
 #include "daemon/service/kept/ids.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static bool insert(struct ids *ids, struct session *session, unsigned at, const 
 	return true;
 }
 
-/* n ranges from `at` on. */
+/* Removes n ranges from `at` on. */
 static void take_out(struct ids *ids, struct session *session, unsigned at, unsigned n,
 		     const struct ids_keeper *keeper)
 {
@@ -79,7 +79,7 @@ static void take_out(struct ids *ids, struct session *session, unsigned at, unsi
 	ids->n -= n;
 }
 
-/* The range at `at` has these, too, and whatever they reach. */
+/* Extends the range at `at` by these ids, and joins the ranges that it then touches. */
 static void join(struct ids *ids, struct session *session, unsigned at, uint64_t first, uint64_t last,
 		 const struct ids_keeper *keeper)
 {
@@ -93,14 +93,14 @@ static void join(struct ids *ids, struct session *session, unsigned at, uint64_t
 	while (at + n + 1 < ids->n && range[n + 1].first - 1 <= range->last)
 		if (range[++n].last > range->last)
 			range->last = range[n].last;
-	/* First, so that whatever is found between the two is too much and not too little. */
+	/* First: a process that dies between the two leaves too many ids in the store, not too few. */
 	if (keeper)
 		keeper->change(session, range);
 	if (n)
 		take_out(ids, session, at + 1, n, keeper);
 }
 
-/* Where the next one mostly is. */
+/* The usual case. */
 static bool follows(const struct ids *ids, uint64_t first)
 {
 	return ids->n && ids_ranges(ids)[ids->n - 1].last + 1 == first;

@@ -1,4 +1,4 @@
-/* Notes of tensors. Invariant: the store has notes->n records of them exactly where they have begun. */
+/* Invariant: the store has notes->n records of these notes exactly while have_begun is set. */
 #include "daemon/service/kept/notes.h"
 
 #include "daemon/device/operations/op_rule.h"
@@ -78,7 +78,7 @@ static int refuse(int status, struct npumem_error *error)
 				strerror(-status));
 }
 
-/* Of op->begins; each part of an operation asks. */
+/* op->begins: each part of an operation calls it, and the first call begins the notes. */
 static int begin(void *ctx, struct npumem_error *error)
 {
 	struct notes *notes = ctx;

@@ -1,6 +1,6 @@
-/* What an operation writes is noted in the store from before its first byte until before its reply: what is noted
- * when the process dies is lost, and not taken for whole. Whatever can still refuse it comes before: a process
- * that dies while it only looks costs nothing. */
+/* The store has a note of an operation's writes from before the first byte until before the reply: if the process
+ * dies meanwhile, recovery marks the noted elements as lost. All checks come before the note, so that a process
+ * that dies during a check loses no data. */
 #ifndef SERVICE_NOTES_H
 #define SERVICE_NOTES_H
 
@@ -19,10 +19,10 @@ struct notes {
 	struct store_note few[NOTES_FEW];
 };
 
-/* Of all that a checked op writes, and what its kernel may destroy; the op begins them on its thread, and is
- * refused there where the store has no room. 0; RESOURCE_EXHAUSTED. */
+/* Plans notes of all that a checked op writes and that its kernel may destroy. The op begins them on its thread,
+ * and is refused there if the store has no room. 0; RESOURCE_EXHAUSTED. */
 int notes_plan(struct notes *notes, struct service *service, struct op *op, struct npumem_error *error);
-/* All of it is whole, as it was or again, or gone and committed. */
+/* Ends the notes: the noted elements are unchanged, completely written, or freed and committed. */
 void notes_end(struct notes *notes, struct service *service);
 
 #endif

@@ -1,6 +1,5 @@
-/* The tables' cells, written. Invariant: between two calls of the service's users every live tensor with a record,
- * and every session with a token, is in the store as it is. Decides nothing: what is possible was checked before.
- */
+/* Writes the tables' cells. Invariant: between two calls of the service the cell of every live tensor with a
+ * record, and of every session with a token, is up to date. Checks nothing: the callers have checked. */
 #include "daemon/service/kept/persist.h"
 
 #include <assert.h>
@@ -50,7 +49,7 @@ void persist_make_room(struct service *service, uint32_t n_changes)
 
 	if (!store || !store_prepare(store, STORE_TENSORS, 0, n_changes))
 		return;
-	/* As much was prepared when the service began, and is not given up. */
+	/* PERSIST_RESERVE was prepared when the service began, and a commit does not give it up. */
 	store_commit(store);
 	if (store_prepare(store, STORE_TENSORS, 0, n_changes))
 		assert(n_changes > PERSIST_RESERVE);
@@ -83,7 +82,7 @@ static int grow(struct persist *persist, struct persist_cells *cells, uint32_t n
 	return 0;
 }
 
-/* As many as the cells' own list has room for, so that it grows as seldom. */
+/* Room for as many as the list of free cells, so that it grows as seldom. */
 static int grow_owners(struct persist *persist)
 {
 	uint32_t room = persist->sessions.room;

@@ -1,6 +1,5 @@
-/* Has a service again as its store was left. A cell is believed no further than it can be verified: whatever else
- * it says, the tensor is lost and nothing worse happens. Invariant: what was dropped here is committed before the
- * store is told that recovery is through. */
+/* Restores a service from its store. Every cell is verified: if one is wrong, its tensor is lost and nothing worse
+ * happens. Invariant: all drops are committed before store_recovered is called. */
 #include "daemon/service/kept/recover.h"
 
 #include <errno.h>
@@ -69,7 +68,7 @@ bool recovery_tensor(const struct recovery *recovery, uint32_t slot, struct pers
 	return cell && tensor_cell_unpack(cell, bytes, slot, kept);
 }
 
-/* ---- what was being written: nobody knows how far it came ---- */
+/* ---- interrupted writes: how far each one came is unknown ---- */
 
 static void lose(struct recovery *recovery, char *names, struct tensor *tensor, int64_t first, int64_t count)
 {
@@ -107,7 +106,7 @@ static void lose_cut_off(struct recovery *recovery)
 		struct tensor *tensor = device_find(recovery->service->device, writes[i].handle);
 
 		n_unknown += !tensor;
-		/* Also through a view that nobody has any more. */
+		/* Also through a view that has no owner any more. */
 		if (tensor && tensor_root(tensor)->owner)
 			lose(recovery, names, tensor, writes[i].first, writes[i].count);
 	}
@@ -119,7 +118,7 @@ static void lose_cut_off(struct recovery *recovery)
 			     report->n_cut, names, report->n_cut > NAMES_MAX ? ", ..." : "");
 }
 
-/* Of all, where the bytes may be older than the tables. */
+/* `why_all`: the data of all tensors is lost, for this reason. NULL: only that of interrupted writes. */
 static void recover_writes(struct recovery *recovery, const char *why_all)
 {
 	if (why_all)
@@ -128,7 +127,7 @@ static void recover_writes(struct recovery *recovery, const char *why_all)
 		lose_cut_off(recovery);
 }
 
-/* ---- what is kept of requests that may be sent again, in the order of these ---- */
+/* ---- results of requests that may be sent again, in the order of the requests ---- */
 
 struct found_result {
 	struct session *session;
@@ -146,7 +145,7 @@ static int by_request(const void *a, const void *b)
 	return one->index < other->index ? -1 : one->index > other->index;
 }
 
-/* One cell; without its session it is nobody's. */
+/* Reads one cell; without its session it is dropped. */
 static bool find_result(struct recovery *recovery, uint32_t cell, struct found_result *found)
 {
 	size_t bytes;
@@ -170,7 +169,7 @@ struct used_results {
 	uint32_t n, at;
 };
 
-/* Asked for from the last cell down. */
+/* Called from the last cell down. */
 static bool is_result(void *ctx, uint32_t cell)
 {
 	struct used_results *used = ctx;
@@ -281,7 +280,7 @@ static void tell(const struct recovery *recovery)
 			     report->n_ended);
 }
 
-/* NULL: it is not. */
+/* NULL: not all is lost. */
 static const char *why_all_is_lost(const struct recovery *recovery, const struct store_report *found)
 {
 	if (found->is_stale)
@@ -300,7 +299,7 @@ static int run(struct recovery *recovery, const struct store_report *found)
 	if (status)
 		return status;
 	const char *why = why_all_is_lost(recovery, found);
-	/* Before what was dropped is committed: the next process would not look for it. */
+	/* Before the drops are committed: after that the next process would not know of them. */
 	device_restore_end(recovery->service->device,
 			   recovery->report->n_damaged || recovery->report->n_refused || why);
 	recover_writes(recovery, why);

@@ -1,6 +1,6 @@
-/* Sessions first, as tensors are theirs: those that have a token, and for a replay also those that only own a
- * tensor. Then tensors, in the order that the device asks for. Their cells are verified and not judged: where a
- * tensor lay, it lies again, or it is lost. */
+/* Sessions first, as tensors belong to them: those that have a token, and for a replay also those that only own a
+ * tensor. Then tensors, in the order of device_saved_pass. A tensor is restored at its old place, or it is
+ * lost. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum { LINES_MAX = 16 }; /* about single tensors */
 
 /* ---- sessions ---- */
 
-/* Of a damaged cell nothing is known. Returns whether it was one. */
+/* Drops a cell if it is damaged: nothing is known of it. Returns whether it was. */
 static bool drop_damaged(struct recovery *recovery, enum store_table table, uint32_t cell)
 {
 	if (!store_is_lost(recovery->store, table, cell))
@@ -52,7 +52,7 @@ static int restore_session(struct recovery *recovery, uint32_t cell, const struc
 	return 0;
 }
 
-/* As a replay finds it. */
+/* A session with the token by which a replay finds it. */
 static struct persist_session numbered(uint64_t id, uint32_t uid)
 {
 	struct persist_session session = {.id = id, .uid = uid};
@@ -118,7 +118,7 @@ static int by_owner(const void *a, const void *b)
 	return one->id < other->id ? -1 : one->id > other->id;
 }
 
-/* Each once that has a tensor without a name, and had no token. */
+/* Lists the sessions that have an unnamed tensor and had no token, each once. */
 static uint32_t find_owners(const struct recovery *recovery, struct owner *owners)
 {
 	uint32_t n = store_n_cells(recovery->store, STORE_TENSORS), n_found = 0, n_kept = 0;
@@ -202,8 +202,8 @@ static int refuse(struct npumem_error *error, const char *why)
 	return npumem_error_set(error, NPUMEM_INVALID, "%s", why);
 }
 
-/* A tensor without a name whose session is over, one that is nobody's, and a view of such: its bytes go when all
- * have their place. */
+/* A tensor without a name whose session is not restored, or a view of such a tensor: it is freed when all tensors
+ * have their places. */
 static bool is_orphan(const struct recovery *recovery, const struct persist_tensor *kept)
 {
 	const struct tensor *base =
@@ -212,7 +212,7 @@ static bool is_orphan(const struct recovery *recovery, const struct persist_tens
 	return (!kept->name[0] && !recovery_session(recovery, kept->session)) || (base && !base->owner);
 }
 
-/* What the device does not look at. */
+/* Checks the parts of a cell that the device does not check. */
 static int check_cell(const struct recovery *recovery, const struct persist_tensor *kept,
 		      struct npumem_error *error)
 {
@@ -250,7 +250,7 @@ static int attach(struct recovery *recovery, struct tensor *tensor, const struct
 	struct record *record = tensor_owner_room(tensor);
 	struct service *service = recovery->service;
 
-	/* No session is to be taken for the one that made it. */
+	/* No new session may get the id of the session that made it. */
 	if (kept->session > service->last_session && kept->session <= INT64_MAX)
 		service->last_session = kept->session;
 	if (copy_grants(service, kept, record))
@@ -266,7 +266,7 @@ static int attach(struct recovery *recovery, struct tensor *tensor, const struct
 		heap_free(service->heap, record_grants(record));
 		return -ENOMEM;
 	}
-	/* As many as there are: which of them are the latest is known when all have come. */
+	/* All of them for now: results_sort_made keeps the latest. */
 	if (record->request)
 		results_restore_made(session, record);
 	*(tensor->base ? &recovery->report->n_views : &recovery->report->n_tensors) += 1;
@@ -306,8 +306,8 @@ static int restore_tensor(struct recovery *recovery, uint32_t slot, const struct
 
 enum { PASSES = 3 };
 
-/* Those that have no tensor. One that is damaged is never used again, as nobody knows what handles it gave. Counts
- * the tensors of each pass. */
+/* Restores the slots without a tensor. A damaged one is never used again, as the handles that it gave are unknown.
+ * Counts the tensors of each pass. */
 static int restore_slots(struct recovery *recovery, uint32_t n_of_pass[PASSES])
 {
 	uint32_t n = store_n_cells(recovery->store, STORE_TENSORS);
@@ -353,8 +353,8 @@ int recover_tensors(struct recovery *recovery)
 	return status;
 }
 
-/* A view whose base was freed may be left when the daemon ends: what made it is kept, as where it goes by itself.
- */
+/* A view whose base was freed may be left when the daemon ends: as for any view that is freed, the result of the
+ * request that made it is kept. */
 static void keep_made(const struct recovery *recovery, const struct tensor *tensor)
 {
 	struct persist_tensor kept;

@@ -27,19 +27,19 @@ struct recovery {
 void recovery_say(const struct recovery *recovery, bool is_loss, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void recovery_drop(struct recovery *recovery, enum store_table table, uint32_t cell, uint64_t stamp);
-/* Whether the state is a snapshot with which a record begins. */
+/* Whether the state is a snapshot with which a recording begins. */
 bool recovery_is_replay(const struct recovery *recovery);
 /* For qsort and bsearch of recovery->sessions. */
 int recovery_by_id(const void *a, const void *b);
-/* NULL: nobody comes back under that number. */
+/* NULL: no session with that id was restored. */
 struct session *recovery_session(const struct recovery *recovery, uint64_t id);
-/* Reads the tensor that is kept in that slot. False: nothing there can be one. */
+/* Reads the tensor's cell of a slot. False: there is no valid one. */
 bool recovery_tensor(const struct recovery *recovery, uint32_t slot, struct persist_tensor *kept);
 
-/* In this order; each returns 0, -ENOMEM, or what the store said. */
+/* In this order; each returns 0, -ENOMEM, or the store's error. */
 int recover_sessions(struct recovery *recovery);
 int recover_tensors(struct recovery *recovery);
-/* Tensors without an owner go, whose places the others needed to be restored at theirs. */
+/* Frees the tensors without an owner. They had to keep their places until all others had theirs. */
 void recover_end_orphans(struct recovery *recovery);
 
 #endif

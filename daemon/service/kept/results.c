@@ -12,7 +12,7 @@ static struct persist *persist_of(const struct session *session)
 	return &session->service->persist;
 }
 
-/* A result with a cell, and room for it and n_changes. */
+/* Makes persist->spare, with a cell, and prepares it and n_changes. */
 static int take_spare(struct service *service, uint32_t n_changes, struct npumem_error *error)
 {
 	struct persist *persist = &service->persist;
@@ -36,11 +36,11 @@ int results_prepare(struct session *session, uint32_t n_changes, struct npumem_e
 {
 	if (!results_are_kept(session))
 		return persist_prepare(session->service, STORE_TENSORS, PERSIST_NO_CELL, n_changes, error);
-	/* And for the oldest one to go. */
+	/* And to drop the oldest one. */
 	return take_spare(session->service, n_changes + 2, error);
 }
 
-/* Host memory of what a client makes the daemon hold. */
+/* Charged, as a client makes the daemon hold it. */
 static void add(struct session *session, struct result *result)
 {
 	DL_APPEND(session->results, result);
@@ -178,10 +178,10 @@ void results_put_made(struct session *session, uint64_t request, uint32_t index,
 					    .address = tensor_address(tensor)});
 }
 
-/* Their cells wait for a share of a round, and go with a later request. */
+/* Without a share of the round this is left to a later request. */
 static void drop_answered(struct session *session)
 {
-	enum { MANY = 1024 }; /* changes that the next commit need not have besides its own */
+	enum { MANY = 1024 }; /* so many changes are not left to the next commit */
 	struct persist *persist = persist_of(session);
 	uint64_t below = session->answered_below;
 
@@ -190,7 +190,7 @@ static void drop_answered(struct session *session)
 	if (!persist_has_share(persist, session->user))
 		return;
 	persist_change_for(persist, session->user);
-	/* They go with the next commit: one too many does no harm. */
+	/* Not committed here: a result too many in the store does no harm. */
 	while (session->results && session->results->kept.request < below)
 		drop(session, session->results);
 	stale_answered(session, below);

@@ -1,13 +1,13 @@
-/* Which requests run is noted in the store, so that the next process knows what ran when this one died. A request
- * of a session with a token that ran at two deaths is not run a third time (rpc/handlers/replayed.h). Without a
- * store all of this does nothing. */
+/* The store has a note of each request that runs, so that the next process knows which ones ran when this one
+ * died. A request of a session with a token that ran at two deaths is not run a third time
+ * (rpc/handlers/replayed.h). Without a store all of this does nothing. */
 #ifndef SERVICE_RUNS_H
 #define SERVICE_RUNS_H
 
 #include "daemon/service/tables.h"
 #include "daemon/store/store.h"
 
-/* The request that the loop works on from now on, in the place of the one before. */
+/* The loop works on this request from now on, and not on the one before. */
 static inline void runs_on_loop(const struct session *session, uint64_t request, uint32_t method)
 {
 	const struct persist *persist = &session->service->persist;
@@ -38,7 +38,7 @@ static inline void runs_plan(struct runs_note *note, const struct session *sessi
 	*note = (struct runs_note){session->service->persist.store, NULL, session->id, request, method};
 }
 
-/* On the work's thread, around it: what waits for a thread has no place among those that run. */
+/* On the work's thread, around the work: a request that waits for a thread is not noted. */
 static inline void runs_begin(struct runs_note *note)
 {
 	if (!note->store)

@@ -1,6 +1,4 @@
-/* Invariant: the device tells of changes exactly while the store has an image, and that is while there is an
- * owner.
- */
+/* Invariant: the device announces changes, and the store has an image, exactly while there is an owner. */
 #include "daemon/service/kept/snapshot.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* A set of ids whose ranges have a cell of STORE_RESULTS each. Invariant: between two commits what the cells say
- * is what session->stale and changed_below say. */
+/* A set of ids; each range has a cell of STORE_RESULTS. Invariant: after each commit the cells say the same as
+ * session->stale and changed_below. */
 #include "daemon/service/kept/stale.h"
 
 #include "daemon/service/kept/ids.h"

@@ -164,7 +164,7 @@ static void code_grants(struct coder *coder, struct persist_tensor *tensor)
 	}
 }
 
-/* Behind a zero: the label of one without a name. */
+/* Without a name, the bytes are a zero and the label. */
 static size_t name_length(const char *name)
 {
 	size_t label = name[0] ? 0 : strnlen(name + 1, NPUMEM_NAME_BYTES_MAX);
@@ -204,7 +204,7 @@ size_t tensor_cell_pack(const struct persist_tensor *tensor, uint8_t to[STORE_TE
 	return (size_t)(coder.at - to);
 }
 
-/* Version 1 has the struct as it is, of 296 bytes or more. */
+/* Version 1 has the struct itself, of 296 bytes or more. */
 static bool unpack_version_1(const uint8_t *from, size_t bytes, uint32_t slot, struct persist_tensor *tensor)
 {
 	if (bytes > sizeof(*tensor))

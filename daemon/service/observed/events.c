@@ -1,6 +1,5 @@
-/* Each kind is put together here and nowhere else. Invariant: a subscriber's ring holds its latest events in
- * order; lost counts those that fell out since the last that was put in front of it. Does not know messages, nor
- * when a subscriber takes what is in its ring. */
+/* All events are made here. Invariant: a subscriber's ring holds its latest events in order; `lost` counts the
+ * events that it dropped since the last one was taken. Knows no messages. */
 #include "daemon/service/observed/events.h"
 
 #include <stdio.h>
@@ -123,7 +122,7 @@ static bool wants(const struct events_subscriber *subscriber, enum events_kind k
 	return subscriber->kinds >> kind & 1;
 }
 
-/* An event that has happened now and is in no ring yet; NULL without memory. */
+/* Makes an event of this moment that is in no ring yet; NULL: no memory. */
 static struct events_shared *share(struct events *events, const struct event *event)
 {
 	struct events_shared *shared = heap_alloc(events->heap, sizeof(*shared));
@@ -166,8 +165,8 @@ static void set_actor(struct event *event, const struct session *actor)
 	event->session = actor ? actor->id : 0;
 }
 
-/* What a subscriber learns of a tensor. To the owner's uid and to others that may use it, its name is another.
- * Sessions of the owner's uid learn of an unnamed tensor of another of them only that it is there. */
+/* The part of a tensor's event that a subscriber may see. The owner's uid and others that may use the tensor get
+ * different names. For an unnamed tensor, other sessions of the owner's uid get only its size. */
 enum view { VIEW_NONE, VIEW_SIZE, VIEW_OWNER, VIEW_OTHER, N_VIEWS };
 
 static enum view view_of(const struct session *session, const struct tensor *tensor)
@@ -237,8 +236,7 @@ void events_renamed(struct service *service, const struct tensor *tensor, const 
 	emit_of_tensor(&service->events, &common, tensor, actor);
 }
 
-/* Of sessions, a subscriber knows those of its uid: whether a request is refused can depend on another uid's data.
- */
+/* A subscriber gets events of sessions of its uid only: a refusal can depend on another uid's data. */
 static bool knows(const struct events_subscriber *to, const struct session *session)
 {
 	return to->session->uid == session->uid || session_is_admin(to->session);

@@ -1,10 +1,9 @@
-/* Events for subscribers: one function that each kind goes through, and a bounded ring per subscriber of events
- * that they share.
+/* Events for subscribers: a function for each kind, and a bounded ring for each subscriber. Rings share events.
  *
- * A subscriber gets the events of tensors that it may use and of its uid's sessions and refusals. Of an unnamed
- * tensor of another session of its uid it gets kind, uid and bytes, of other tensors and other uids' sessions
- * nothing. A subscriber that does not keep up loses the oldest events, and the next one has their number. Without
- * subscribers an event costs a comparison. */
+ * A subscriber gets the events of tensors that it may use and of its uid's sessions and refusals. For an unnamed
+ * tensor of another session of its uid it gets only kind, uid and bytes; for other tensors and other uids'
+ * sessions it gets nothing. A subscriber that does not keep up loses the oldest events; the next one has the
+ * number of lost ones. Without subscribers an event costs a comparison. */
 #ifndef SERVICE_EVENTS_H
 #define SERVICE_EVENTS_H
 
@@ -31,7 +30,7 @@ enum events_kind {
 enum {
 	EVENTS_RING = 256, /* that wait for one subscriber */
 	EVENTS_MESSAGE_BYTES = 160,
-	/* Of the bytes of an NPU: low below the one, and again only after there was more than the other. */
+	/* Of an NPU's bytes: free space is low below the first, and again only after it was above the second. */
 	EVENTS_LOW_PERCENT = 10,
 	EVENTS_ENOUGH_PERCENT = 15,
 };
@@ -57,7 +56,7 @@ struct events_subscriber {
 	unsigned kinds; /* bits */
 	struct events_subscriber *next, *prev;
 	struct events_subscriber *next_ready, *prev_ready;
-	bool is_ready; /* something was put into its ring since it was last taken from the line */
+	bool is_ready; /* it is in events.ready */
 	uint64_t lost;
 	unsigned first, n;
 	struct events_shared *ring[EVENTS_RING];
@@ -67,27 +66,27 @@ struct events_subscriber {
 int events_parse(const char *name);
 const char *events_name(enum events_kind kind);
 
-/* `kinds`: bits 1 << kind. Counts as one of LIMITS_FOLLOWERS, which is to be asked before. NULL without memory. */
+/* `kinds`: bits 1 << kind. Charges one of LIMITS_FOLLOWERS, which the caller has checked. NULL without memory. */
 struct events_subscriber *events_subscribe(struct service *service, const struct session *session, void *owner,
 					   unsigned kinds);
 void events_unsubscribe(struct service *service, struct events_subscriber *subscriber);
 /* Takes the oldest; false where there is none. */
 bool events_take(struct events_subscriber *subscriber, struct event *event);
-/* Takes the first out of the line of those that have something; NULL: there is none. */
+/* Removes the first one from events.ready; NULL: it is empty. */
 struct events_subscriber *events_next_ready(struct events *events);
-/* Puts one in by hand: progress, which is for one subscriber. */
+/* Puts an event into the ring of one subscriber. */
 void events_put(struct events_subscriber *subscriber, const struct event *event);
 
-/* What happened to a tensor while it is in the tables. `bytes` < 0: its own. */
+/* An event of a tensor that is in the tables. `bytes` < 0: the tensor's. */
 void events_tensor(struct service *service, enum events_kind kind, const struct tensor *tensor,
 		   const struct session *actor, int64_t bytes);
-/* It had the name `before` until now. */
+/* The tensor's name was `before` until now. */
 void events_renamed(struct service *service, const struct tensor *tensor, const struct session *actor,
 		    const char *before);
 /* A request was refused. */
 void events_refused(const struct session *session, uint64_t request_id, const struct npumem_error *error);
 void events_client_gone(const struct session *session);
-/* Room came or went. */
+/* The free room has changed. */
 void events_room(struct service *service);
 
 #endif

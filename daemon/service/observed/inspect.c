@@ -1,4 +1,4 @@
-/* A dump shows everybody's bytes as they lie, so it is allowed by offsets and not by tensors. */
+/* A dump shows the bytes of all tensors in its range, so it needs the right to read each of them. */
 #include "daemon/service/observed/inspect.h"
 
 #include <inttypes.h>
@@ -60,7 +60,7 @@ static bool check_one(void *ctx, struct tensor *tensor)
 {
 	struct part *part = ctx;
 
-	/* In one that is being placed there is nothing yet. */
+	/* A tensor that is being placed has no data yet. */
 	if (!record_of(tensor))
 		return true;
 	if (!session_is_admin(part->dump->session) && !access_sees(part->dump->session, tensor))
@@ -75,9 +75,8 @@ int inspect_dump_part(const struct inspect_dump *dump, int (*found)(void *ctx, s
 {
 	struct part part = {.dump = dump, .found = found, .ctx = ctx, .error = error};
 
-	/* A footprint takes its offsets on every NPU, whatever lies there. Views have no bytes of their own:
-	 * others' over what one may read hide nothing, and one that was granted does not open what lies around it
-	 * in its base. */
+	/* A footprint has the same offsets on every NPU. Views are not considered: a view of another user hides
+	 * nothing of a base that the session may read, and a granted view does not open the rest of its base. */
 	*part_bytes = dump->bytes - dump->done_bytes;
 	device_each_at(dump->session->service->device, dump->offset + dump->done_bytes, part_bytes, check_one,
 		       &part);

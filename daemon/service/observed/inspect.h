@@ -1,4 +1,4 @@
-/* What a session may read of the device raw. */
+/* Raw reads of the device's memory. */
 #ifndef SERVICE_INSPECT_H
 #define SERVICE_INSPECT_H
 
@@ -18,10 +18,10 @@ struct inspect_dump {
 int inspect_dump_begin(struct inspect_dump *dump, const struct session *session, int64_t npu, int64_t offset,
 		       int64_t bytes, struct npumem_error *error);
 
-/* Whether the session may read the next part: *part_bytes behind done_bytes, which are all that is left unless
- * footprints of very many tensors lie there (device_each_at). `found` (NULL: nothing) is called with each of the
- * part's tensors; what it returns above or below 0 ends the check. 0; PERMISSION_DENIED: the session does not see
- * one of them; or what `found` returned. */
+/* Whether the session may read the next part: *part_bytes from done_bytes on: all that is left, or fewer if
+ * footprints of very many tensors lie there (device_each_at). `found` (NULL: nothing) is called with each tensor
+ * of the part; a result that is not 0 ends the check. 0; PERMISSION_DENIED: the session does not see one of them;
+ * or what `found` returned. */
 int inspect_dump_part(const struct inspect_dump *dump, int (*found)(void *ctx, struct tensor *tensor), void *ctx,
 		      int64_t *part_bytes, struct npumem_error *error);
 

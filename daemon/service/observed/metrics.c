@@ -1,4 +1,4 @@
-/* Increments: decides nothing, and is never asked by what decides. */
+/* Increments only: no decision depends on these counters. */
 #include "daemon/service/observed/metrics.h"
 
 #include <assert.h>

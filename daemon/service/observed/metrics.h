@@ -1,6 +1,5 @@
-/* What was asked and done, counted: per session, and in two accounts: the user's, and that of all users.
- * All counters only rise. A session's usage is in the session, a user's account with its limits. Knows calls by
- * number, has no clock. */
+/* Counters of requests and their work: of each session, of each user, and of all users. All counters only rise. A
+ * session's counters are in the session, a user's beside its limits. Calls are numbers; there is no clock. */
 #ifndef SERVICE_METRICS_H
 #define SERVICE_METRICS_H
 
@@ -15,7 +14,7 @@ enum {
 };
 
 struct metrics_usage {
-	uint64_t requests, errors; /* answered, and those of them that were refused */
+	uint64_t requests, errors; /* answered, and how many of them were refused */
 	uint64_t bytes_in, bytes_out;
 	uint64_t in_flight; /* not a counter: under way now */
 };
@@ -30,8 +29,8 @@ struct metrics_activity {
 	uint64_t dma_bytes, kernels, macs, saturated, wrapped, destroyed_bytes;
 };
 
-/* Of a user, or of all of them. A client is answered from its user's account, so that it learns nothing of what
- * others ask and of what their data does: saturated depends on it. */
+/* Of a user, or of all of them. A client gets its user's account only: other users' would disclose their requests
+ * and their data, on which `saturated` depends. */
 struct metrics_account {
 	struct metrics_usage usage;
 	uint64_t sessions; /* ever */
@@ -39,12 +38,12 @@ struct metrics_account {
 	struct metrics_activity activity;
 };
 
-/* The turns of the loop: what a request may have to wait for before it is looked at. */
+/* The turns of the loop: a request may wait for one turn before it is handled. */
 struct metrics_loop {
 	uint64_t turns;
 	uint64_t buckets[METRICS_BUCKETS];
 	uint64_t total_ns;
-	/* Not counters: since metrics_loop_reset; by the clock, of processor time, asleep. */
+	/* Not counters: maxima since metrics_loop_reset of time by the clock, processor time, time asleep. */
 	uint64_t longest_ns, longest_cpu_ns, longest_wait_ns;
 	bool is_reset; /* in this turn */
 };
@@ -62,17 +61,16 @@ struct metrics_event {
 };
 void metrics_count(struct metrics *metrics, struct metrics_account *user, struct metrics_usage *session,
 		   const struct metrics_event *event);
-/* A request that waits or runs, and that no longer does. */
+/* A request begins to wait or run, or ends. */
 void metrics_flight(struct metrics *metrics, struct metrics_account *user, struct metrics_usage *session,
 		    bool begins);
 
-/* What an operation that has finished did. */
+/* Counts an operation that has finished. */
 void metrics_op(struct metrics *metrics, struct metrics_account *user, const struct op *op);
 
 /* A turn of the loop that is over: by the clock, of the loop's processor, and how long the loop slept in it. */
 void metrics_turn(struct metrics *metrics, uint64_t ns, uint64_t cpu_ns, uint64_t wait_ns);
-/* Forgets the longest ones at the end of this turn, and this one too: what looks at the loop is not what was
- * looked for. */
+/* Forgets the maxima at the end of this turn. This turn does not count: it served the reader of the maxima. */
 void metrics_loop_reset(struct metrics *metrics);
 
 /* The bucket of a time: the least b with ns < 1000 * 2^b, at most METRICS_BUCKETS - 1. */

@@ -10,7 +10,7 @@
 
 /* ---- memory ---- */
 
-/* With what lies behind it. */
+/* With the handles and the answer behind it. */
 static size_t entry_bytes(const struct recorder_entry *entry)
 {
 	return sizeof(*entry) + entry->n_handles * sizeof(*entry->handles) + entry->answer_bytes;
@@ -31,7 +31,7 @@ void recorder_free_transfers(struct recorder *recorder, struct recorder_transfer
 	}
 }
 
-/* Without its transfers. */
+/* It has no transfers any more. */
 static void free_entry(struct recorder *recorder, struct recorder_entry *entry)
 {
 	recorder_release(recorder, entry->request, entry->bytes);
@@ -121,7 +121,7 @@ void recorder_deinit(struct recorder *recorder)
 		free_dropped(recorder);
 }
 
-/* ---- what comes in ---- */
+/* ---- adding ---- */
 
 int recorder_check(const struct recorder *recorder, const struct session *session, struct npumem_error *error)
 {
@@ -172,7 +172,7 @@ static void add_waiting(struct recorder *recorder, const struct service *service
 	}
 }
 
-/* Requests to come will speak of them. */
+/* Later requests refer to them. */
 static void add_segments(struct recorder *recorder, const struct session *sessions)
 {
 	for (const struct session *session = sessions; session; session = session->next) {
@@ -304,7 +304,7 @@ void recorder_hand_over(struct recorder *recorder, const struct session *from, c
 		recorder->owner = to;
 }
 
-/* ---- what goes out ---- */
+/* ---- taking ---- */
 
 bool recorder_peek(const struct recorder *recorder, struct recorder_part *part)
 {

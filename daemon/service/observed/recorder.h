@@ -1,6 +1,6 @@
-/* What the daemon answered, kept until a recorder takes it: at most RECORDER_BYTES_MAX, so that one that is slow
- * loses entries, is told, and holds nobody up. What is long is taken in parts, so that no step of it is long.
- * Knows bytes and sessions, no messages. */
+/* Answered requests, kept until the recording client takes them: at most RECORDER_BYTES_MAX. If the client is too
+ * slow, the rest of the recording is lost with a reason, and no other client waits. A long entry is taken in
+ * parts, so that each step is short. Knows bytes and sessions, no messages. */
 #ifndef SERVICE_RECORDER_H
 #define SERVICE_RECORDER_H
 
@@ -11,7 +11,7 @@ enum { RECORDER_PART_BYTES = 256 << 10 };
 /* One step of freeing ends after so many blocks of memory, or after so many bytes. */
 enum { RECORDER_FREED_BLOCKS = 1024, RECORDER_FREED_BYTES = 1 << 20 };
 
-/* What an operation moved (transfer.h). */
+/* The data that an operation moved (transfer.h). */
 struct recorder_transfer {
 	struct recorder_transfer *next;
 	unsigned operation; /* of a submit */
@@ -24,16 +24,16 @@ struct recorder_transfer {
 	uint8_t data[];
 };
 
-/* What was there when a record began. */
+/* Entries about the state when a recording began. */
 enum recorder_before {
 	RECORDER_NOT_BEFORE,
 	RECORDER_TENSORS,  /* a list's answer, and their handles */
-	RECORDER_SESSION,  /* one that waits for its client */
+	RECORDER_SESSION,  /* a session that waits for its client */
 	RECORDER_RECOVERY, /* struct recovered */
 };
 
-/* One answered request, a session's end (no bytes, no segment), what a session shares, or what was there before.
- */
+/* One answered request, a session's end (no bytes, no segment), a session's segment, or a part of the state
+ * before. */
 struct recorder_entry {
 	struct recorder_entry *next;
 	enum recorder_before before;
@@ -41,7 +41,7 @@ struct recorder_entry {
 	uint32_t uid, pid;
 	int status;
 	size_t n_handles, bytes;
-	uint64_t *handles; /* that the reply gave out */
+	uint64_t *handles; /* that the reply has */
 	uint8_t *request;
 	uint8_t *answer; /* an outline of it */
 	size_t answer_bytes;
@@ -49,7 +49,7 @@ struct recorder_entry {
 	struct recorder_transfer *transfers; /* in the order of its operations */
 	uint64_t segment, segment_bytes;     /* that it shared; 0: none */
 	bool segment_writable;
-	size_t taken; /* bytes of its first transfer, or where it has none of its request */
+	size_t taken; /* bytes of its first transfer or, if it has none, of its request */
 };
 
 /* `queue` and `user` outlive it, and the recorder does not move. */
@@ -63,14 +63,15 @@ static inline bool recorder_is_on(const struct recorder *recorder)
 	return recorder->owner && !recorder->lost;
 }
 
-/* 0; PERMISSION_DENIED, FAILED_PRECONDITION (another records, or there are tensors whose beginning would be
- * missing). What sessions share already is the record's beginning. Nothing is under way. */
+/* 0; PERMISSION_DENIED, FAILED_PRECONDITION (another session records, or there are tensors). The recording begins
+ * with the segments that sessions share already. Nothing is under way. */
 int recorder_start(struct recorder *recorder, struct session *session, struct npumem_error *error);
-/* The same in two parts, on a device with tensors, which the caller tells of. Whether it may, as above; then it
- * cannot fail. */
+/* The same in two calls, on a device with tensors, which the caller records. The first returns the status; the
+ * second cannot fail. */
 int recorder_check(const struct recorder *recorder, const struct session *session, struct npumem_error *error);
 void recorder_begin(struct recorder *recorder, struct session *session);
-/* From here on leaves(ctx, tensor) is called, until recorder_has_all or the record's end. */
+/* From here on leaves(ctx, tensor) is called for each tensor that is freed, until recorder_has_all or the
+ * recording's end. */
 void recorder_watch_leaves(struct recorder *recorder, void (*leaves)(void *ctx, const struct tensor *tensor),
 			   void *ctx);
 void recorder_has_all(struct recorder *recorder);
@@ -79,29 +80,29 @@ static inline void recorder_tensor_leaves(const struct recorder *recorder, const
 	if (recorder->leaves)
 		recorder->leaves(recorder->leaves_ctx, tensor);
 }
-/* Records no more; what waits can still be taken. */
+/* Ends the recording; waiting entries can still be taken. */
 void recorder_stop(struct recorder *recorder);
-/* The same, and nothing waits. O(1): the memory is freed in steps, later. */
+/* The same, and drops the waiting entries. O(1): the memory is freed in steps, later. */
 void recorder_drop(struct recorder *recorder);
 
-/* A list of them; NULL: none. */
+/* Frees a list; NULL: an empty one. */
 void recorder_free_transfers(struct recorder *recorder, struct recorder_transfer *transfers);
-/* `entry` needs neither next nor number nor taken. Takes over its transfers, and copies the rest. Without room
- * or memory the record is lost. */
+/* Adds an entry; its next, number and taken are ignored. Takes over its transfers, and copies the rest. Without
+ * room or memory the recording is lost. */
 void recorder_add(struct recorder *recorder, const struct recorder_entry *entry);
-/* From here on the record tells less than what happened. */
+/* The recording is incomplete from here on. */
 void recorder_lose(struct recorder *recorder, const char *reason);
-/* A session ends: in the record, and the recording if it is its own. */
+/* A session ends: adds an entry, or drops the recording if it is the session's. */
 void recorder_session_end(struct recorder *recorder, const struct session *session);
 
 /* The session goes on as `to`: so does its recording. */
 void recorder_hand_over(struct recorder *recorder, const struct session *from, const struct session *to);
 
-/* Host memory that counts as the recorder's. NULL: none, and the record is lost. */
+/* Host memory that counts as the recorder's. NULL: none, and the recording is lost. */
 void *recorder_alloc(struct recorder *recorder, size_t bytes);
 void recorder_release(struct recorder *recorder, void *memory, size_t bytes);
 
-/* At most RECORDER_PART_BYTES of what waits first. */
+/* At most RECORDER_PART_BYTES of the first waiting entry. */
 struct recorder_part {
 	const struct recorder_entry *entry;
 	const struct recorder_transfer *transfer; /* NULL: of the request */
@@ -109,7 +110,7 @@ struct recorder_part {
 	size_t first, n;
 	bool is_last; /* of its entry */
 };
-/* False: nothing waits. It stays where it is until recorder_next. */
+/* False: nothing waits. The part stays until recorder_next. */
 bool recorder_peek(const struct recorder *recorder, struct recorder_part *part);
 void recorder_next(struct recorder *recorder);
 
