@@ -309,8 +309,11 @@ void rpc_synced(struct rpc *rpc)
 {
 	struct limits_user *user;
 
-	for (user = rpc->service->limits.users; user; user = user->next)
+	for (user = rpc->service->limits.users; user; user = user->next) {
+		user->order.was_served = false;
 		gate_synced(rpc, &user->order);
+	}
+	line_synced(rpc);
 }
 
 void rpc_tick(struct rpc *rpc)

@@ -37,11 +37,12 @@ struct scheduler_access {
 
 /* A user's part of the scheduler; zero at first. */
 struct scheduler_user {
-	size_t n_started, n_accesses;	   /* of its entries */
+	size_t n_started, n_accesses;	   /* of its entries; and what the gate counts beside them */
 	struct scheduler_entry *exclusive; /* in order of arrival */
 	/* The gate's lists of peers whose requests wait: for fewer accesses, and for a share of a round on the
 	 * disk. Two lists, so that a connection that changes tables holds up no other one of its user. */
 	struct rpc_peer *first_full, *first_unshared;
+	bool was_served; /* one of its allocations that waited for room, since the last round on the disk */
 };
 
 /* One unfinished request; embedded in its owner. */

@@ -124,10 +124,14 @@ void log_unit_end(struct store *store)
 
 void log_add(struct store *store, unsigned file, uint64_t off, const void *data, uint64_t bytes)
 {
-	pthread_mutex_lock(&store->log.lock);
+	struct log *log = &store->log;
+
+	pthread_mutex_lock(&log->lock);
 	make_room(store, log_change_bytes(bytes) + sizeof(struct format_log));
 	if (file == FORMAT_MEMORY)
 		wait_for_share(store, log_change_bytes(bytes));
+	else if (file != FORMAT_JOURNAL) /* a table grows: by more bytes than its new cells need */
+		shares_add_cells(&log->buffers[log->filling].shares, user_of(log), log_change_bytes(bytes));
 	begin_piece(store, log_change_bytes(bytes));
 	log_unit_add(store, file, off, data, bytes);
 	unlock(store);

@@ -145,7 +145,7 @@ static struct log_buffer *take_buffer(struct log *log, uint64_t *end)
 	log->round++;
 	log->n_answered = log->n_waiting;
 	log->n_waiting = 0;
-	shares_clear(&log->buffers[log->filling].shares);
+	shares_next(&log->buffers[log->filling].shares);
 	pthread_cond_broadcast(&log->has_room);
 	return buffer;
 }

@@ -18,7 +18,8 @@ static bool has(const struct shares *shares, const void *user)
 	return i < shares->n && shares->users[i].user == user;
 }
 
-/* Counts users of the round before, too: they wait for that one and will soon use the next. */
+/* Counts users of the two rounds before, too: they wait for one of them and will soon use the next, or the one
+ * after it if that begins before they come. */
 static unsigned n_users(const struct shares *now, const struct shares *before, const void *user)
 {
 	unsigned n = now->n + !has(now, user);
@@ -59,6 +60,7 @@ static unsigned take_place(struct shares *now, const void *user)
 		now->users[i].bytes = now->users[i].cells = 0;
 		now->n++;
 	}
+	now->users[i].is_active = true;
 	return i;
 }
 
@@ -72,7 +74,17 @@ void shares_add_cells(struct shares *now, const void *user, uint64_t bytes)
 	now->users[take_place(now, user)].cells += bytes;
 }
 
-void shares_clear(struct shares *now)
+/* The places of users that are known from before are for others, too. */
+void shares_next(struct shares *shares)
 {
-	now->n = 0;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < shares->n && n < SHARES_USERS_MAX / 2; i++) {
+		if (!shares->users[i].is_active)
+			continue;
+		shares->users[n].user = shares->users[i].user;
+		shares->users[n].bytes = shares->users[n].cells = 0;
+		shares->users[n++].is_active = false;
+	}
+	shares->n = n;
 }

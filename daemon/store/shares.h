@@ -13,12 +13,13 @@ enum {
 	SHARES_USERS_MAX = 64,	     /* further users have one share together */
 };
 
-/* The users that changed memory or tables in one round. Users are only compared. */
+/* The users that changed memory or tables in one round, or two rounds before. Users are only compared. */
 struct shares {
 	unsigned n;
 	struct {
 		const void *user;
 		uint64_t bytes, cells; /* of memory, of tables */
+		bool is_active;	       /* in this round */
 	} users[SHARES_USERS_MAX];
 };
 
@@ -30,6 +31,7 @@ void shares_add(struct shares *now, const void *user, uint64_t bytes);
  * whose threads wait for each next round, would take its share of every round. */
 bool shares_have_cells(const struct shares *now, const struct shares *before, const void *user);
 void shares_add_cells(struct shares *now, const void *user, uint64_t bytes);
-void shares_clear(struct shares *now);
+/* What was the round before the last one is for the next one. */
+void shares_next(struct shares *shares);
 
 #endif

@@ -12,6 +12,7 @@ from support import FAULTS, SECONDS, alloc, dims, fill, free, pb, read, run, sub
 
 SYNC_MS = 200
 SHAPE = (1, 8, 1, 16)
+TINY = pb.Allocation(spec=pb.Spec(dtype=pb.INT8, shape=dims(1, 1, 1, 1), layout=pb.COMPACT))
 
 
 def ms(since):
@@ -196,6 +197,41 @@ class SlowDisk(SlowDiskTestCase):
         """Bytes that the daemon has given to calls that write: rounds are."""
         with open(f"/proc/{self.daemon.process.pid}/io", encoding="ascii") as io:
             return int(dict(line.split(":") for line in io)["wchar"])
+
+    def allocates_in_shares(self, clients, before):
+        """Each 256 tensors, which take 80 KB of the log while the table grows, where a round of two users has 128 KiB of one of them."""
+        for client in clients:
+            self.assertEqual(client.receive().status, pb.OK)
+        self.assertGreaterEqual(self.n_syncs() - before, 6)
+
+    def test_allocations_that_waited_for_room_have_shares(self):
+        some = {"alloc": pb.AllocRequest(tensors=[TINY] * 256, wait_ms=1000 * SECONDS)}
+        clients = [self.client(1001) for _ in range(16)]
+        with self.beside_fills():
+            room = clients[0].call(compact=pb.CompactRequest(dry_run=True)).compacted.largest_free_before
+            big = clients[0].alloc("", (1, 1, 1, room)).handle
+            for client in clients:
+                client.post(some, {"info": pb.InfoRequest()})
+            for client in clients:
+                self.assertEqual(client.receive().WhichOneof("result"), "info")
+            before = self.n_syncs()
+            clients[0].post(free(big))
+            self.assertEqual(clients[0].receive().status, pb.OK)
+            self.allocates_in_shares(clients, before)
+
+    def test_allocations_behind_a_compaction_have_shares(self):
+        """Which is behind a fill of several rounds, of the same user."""
+        writer, compactor = self.client(1001), self.client(1001)
+        clients = [self.client(1001) for _ in range(16)]
+        big = writer.alloc("", (1, 8, 256, 256)).handle
+        with self.beside_fills():
+            writer.post(fill(big, 1))
+            compactor.post({"compact": pb.CompactRequest()}, {"info": pb.InfoRequest()})
+            self.assertEqual(compactor.receive().WhichOneof("result"), "info")
+            for client in clients:
+                client.post({"alloc": pb.AllocRequest(tensors=[TINY] * 256)})
+            self.assertEqual(compactor.receive().status, pb.OK)
+            self.allocates_in_shares(clients, self.n_syncs())
 
     def test_replies_that_waited_are_complete_and_in_order(self):
         client = self.client()
@@ -394,8 +430,7 @@ class FailingDisk(StateTestCase):
         finally:
             for key in slow:
                 del os.environ[key]
-        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 1, 1, 1), layout=pb.COMPACT)
-        some = {"alloc": pb.AllocRequest(tensors=[pb.Allocation(spec=spec)] * 256)}
+        some = {"alloc": pb.AllocRequest(tensors=[TINY] * 256)}
         other = self.client(1003)
         other.alloc("v")
         clients = [self.client(1001) for _ in range(24)]

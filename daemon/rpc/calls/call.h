@@ -109,7 +109,8 @@ struct call {
 	bool is_refused;		  /* by call->error, which is answered in its turn */
 	bool is_committed;		  /* part of its effect is there: it can no longer be dropped */
 	bool is_held, is_in_scheduler;
-	bool has_arrived, shuts; /* counted in the peer's n_arrived, and in its n_shut */
+	bool has_arrived, shuts;  /* counted in the peer's n_arrived, and in its n_shut */
+	uint32_t change_accesses; /* counted in its user's n_accesses, beside those of its claim */
 
 	/* Its answer. */
 	struct buffer out;

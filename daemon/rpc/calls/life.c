@@ -127,6 +127,7 @@ static void init(struct call *call)
 	call->entry.is_exclusive = call->entry.gives_way = call->entry.is_long = false;
 	call->is_committed = call->is_held = call->is_in_scheduler = call->has_arrived = call->shuts = false;
 	call->is_started = call->is_paused = call->is_refused = false;
+	call->change_accesses = 0;
 	call->pending = 0;
 	call->keep_result = false;
 	call->operate = NULL;

@@ -7,6 +7,9 @@
 /* Accesses of a user's requests that have arrived, beyond which no more arrive: when one ends, its turn looks at
  * those behind it, and the first of 1,024 operations may have as many queues. */
 enum { ACCESSES_MOST = 6144, ACCESSES_AGAIN = ACCESSES_MOST / 4 * 3 };
+/* A durable tensor that is made or freed counts as so many more: its record takes some 370 bytes of a round on the
+ * disk, and what has arrived may all run in the same round. */
+enum { CHANGE_ACCESSES = 16 };
 
 static struct scheduler *scheduler_of(const struct call *call)
 {
@@ -135,10 +138,41 @@ bool gate_lets_in(struct call *call)
 
 /* ---- in the order ---- */
 
+static size_t n_changed(const struct call *call)
+{
+	size_t n = 1;
+
+	if (call->method == METHODS_ALLOC)
+		n = call->request->alloc->n_tensors;
+	else if (call->method == METHODS_FREE)
+		n = call->request->free->n_tensors;
+	return n < TENSORS_ALLOC_MAX ? n : TENSORS_ALLOC_MAX;
+}
+
+static void count_change(struct call *call)
+{
+	if (call_row(call)->kind != METHODS_KIND_TABLE || !persist_is_durable(&call->rpc->service->persist))
+		return;
+	call->change_accesses = (uint32_t)(CHANGE_ACCESSES * n_changed(call));
+	user_of(call->peer)->n_accesses += call->change_accesses;
+}
+
+static void forget_change(struct call *call)
+{
+	struct scheduler_user *user = user_of(call->peer);
+
+	if (!call->change_accesses)
+		return;
+	user->n_accesses -= call->change_accesses;
+	call->change_accesses = 0;
+	gate_fewer(call->rpc, user);
+}
+
 static void count(struct call *call)
 {
 	struct rpc_peer *peer = call->peer;
 
+	count_change(call);
 	call->has_arrived = true;
 	call->shuts = call_row(call)->kind >= METHODS_KIND_TABLE;
 	peer->n_arrived++;
@@ -158,6 +192,7 @@ void gate_pass(struct call *call)
 
 	peer->n_shut -= call->shuts;
 	call->shuts = false;
+	forget_change(call);
 	if (peer->first_held)
 		rpc_wake(call->rpc, peer);
 }
@@ -210,6 +245,7 @@ void gate_leave(struct call *call)
 	gate_leave_queues(call);
 	if (call->has_arrived) {
 		call->has_arrived = false;
+		forget_change(call);
 		call->peer->n_arrived--;
 		call->peer->n_shut -= call->shuts;
 	}

@@ -63,6 +63,12 @@ static bool join(struct call *call)
 	return true;
 }
 
+static void leave_line(struct call *call)
+{
+	waiting_served(&call->rpc->service->waiting, &call->waiter);
+	call->session->user->order.was_served = true;
+}
+
 /* What was searched for in the order. */
 static bool keeps_searched(struct call *call, int status)
 {
@@ -70,7 +76,7 @@ static bool keeps_searched(struct call *call, int status)
 
 	rpc->searching = NULL;
 	if (!status || !tensors_lacked_room(call->error) || call_is_cancelled(call)) {
-		waiting_served(&rpc->service->waiting, &call->waiter);
+		leave_line(call);
 		return false;
 	}
 	rpc->service->waiting.look = true;
@@ -103,6 +109,26 @@ uint64_t line_alarm(const struct rpc *rpc)
 
 /* ---- what a turn does ---- */
 
+/* At least one of each user in a round, as its first one holds others up. */
+static bool may_change(const struct call *call)
+{
+	struct rpc *rpc = call->rpc;
+	const struct limits_user *user = call->session->user;
+	bool may = !user->order.was_served || persist_has_share(&rpc->service->persist, user);
+
+	rpc->line_is_short |= !may;
+	return may;
+}
+
+void line_synced(struct rpc *rpc)
+{
+	if (!rpc->line_is_short)
+		return;
+	rpc->line_is_short = false;
+	rpc->service->waiting.room = true;
+	fair_queue_add(&rpc->service->queue, &rpc->service->self, &rpc->line);
+}
+
 static bool may_search(const struct call *call)
 {
 	const Npumem__V1__AllocRequest *request = call->request->alloc;
@@ -120,7 +146,7 @@ static void try(struct call *call)
 
 	/* It would wait behind its user's compaction, for as long as that waits, and nobody in line would be
 	 * tried. Its turn comes again when the compaction is over. */
-	if (searches && call->session->user->order.exclusive)
+	if ((searches && call->session->user->order.exclusive) || !may_change(call))
 		return;
 	call->turn = TENSORS_HEAD;
 	npumem_error_clear(call->error);
@@ -134,7 +160,7 @@ static void try(struct call *call)
 	status = handler_handle(call);
 	if (status && tensors_lacked_room(call->error))
 		return;
-	waiting_served(&call->rpc->service->waiting, &call->waiter);
+	leave_line(call);
 	call->state = CALL_RUNNING;
 	life_end(call, status);
 }

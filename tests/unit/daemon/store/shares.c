@@ -19,14 +19,16 @@ static uint64_t fill(const void *user)
 
 static void next_round(void)
 {
+	struct shares older = before;
+
 	before = now;
-	shares_clear(&now);
+	now = older;
+	shares_next(&now);
 }
 
 static void begin(void)
 {
-	shares_clear(&now);
-	shares_clear(&before);
+	now = before = (struct shares){.n = 0};
 }
 
 START_TEST(one_user_has_the_whole_round)
@@ -56,11 +58,41 @@ START_TEST(several_have_equal_shares)
 	next_round();
 	ck_assert_uint_eq(fill(&users[0]), SHARES_TOGETHER / 2);
 	ck_assert_uint_eq(fill(&users[1]), SHARES_TOGETHER / 2);
-	/* A round without the second. */
-	next_round();
-	ck_assert_uint_eq(fill(&users[0]), SHARES_TOGETHER / 2);
+	/* Rounds without the second. */
+	for (unsigned i = 0; i < 2; i++) {
+		next_round();
+		ck_assert_uint_eq(fill(&users[0]), SHARES_TOGETHER / 2);
+	}
 	next_round();
 	ck_assert_uint_eq(fill(&users[0]), SHARES_ALONE);
+}
+END_TEST
+
+/* The round that follows its answer may be taken before the user comes again. */
+START_TEST(a_user_that_comes_in_each_second_round_is_not_alone)
+{
+	begin();
+	for (unsigned i = 0; i < 6; i++) {
+		if (i % 2 == 0)
+			shares_add(&now, &users[1], 1);
+		ck_assert_uint_eq(fill(&users[0]), SHARES_TOGETHER / 2);
+		next_round();
+	}
+}
+END_TEST
+
+/* So many that are known from before leave places for those that come. */
+START_TEST(users_of_earlier_rounds_leave_places)
+{
+	begin();
+	for (unsigned i = 0; i < SHARES_USERS_MAX; i++)
+		shares_add(&now, &users[i], PIECE);
+	next_round();
+	next_round();
+	ck_assert_uint_eq(now.n, SHARES_USERS_MAX / 2);
+	for (unsigned i = 0; i < SHARES_USERS_MAX / 2; i++)
+		shares_add(&now, &users[i + SHARES_USERS_MAX / 2], 1);
+	ck_assert_uint_eq(now.n, SHARES_USERS_MAX);
 }
 END_TEST
 
@@ -121,6 +153,8 @@ Suite *suite_shares(void)
 	tcase_add_test(tcase, one_user_has_the_whole_round);
 	tcase_add_test(tcase, a_user_that_comes_finds_room);
 	tcase_add_test(tcase, several_have_equal_shares);
+	tcase_add_test(tcase, a_user_that_comes_in_each_second_round_is_not_alone);
+	tcase_add_test(tcase, users_of_earlier_rounds_leave_places);
 	tcase_add_test(tcase, an_empty_share_takes_any_change);
 	tcase_add_test(tcase, changes_of_tables_have_a_share_of_their_own);
 	tcase_add_test(tcase, users_beyond_the_list_share_the_last_place);
