@@ -137,10 +137,12 @@ void repeat_before_op(struct session *session, const struct op *op, bool is_once
 						    (is_once && is_by(record->used_by, session->id)));
 		if (accesses[i].writes && record->read_by == session->id)
 			record->read_by = 0;
-		mark(&record->used_by, session->id);
 	}
 	if (must_send)
 		send_answers(session);
+	/* After the loop: the op itself may use a root twice. */
+	for (unsigned i = 0; i < n; i++)
+		mark(&record_of(tensor_root(accesses[i].tensor))->used_by, session->id);
 	for (unsigned i = 0; i < n; i++)
 		if (!accesses[i].writes)
 			mark(&record_of(tensor_root(accesses[i].tensor))->read_by, session->id);

@@ -199,15 +199,16 @@ static void strip_look(struct strip *s, int64_t at)
 VECTOR int64_t block(const struct strip *s, const struct results *to, const struct filter *f, uint8_t *out,
 		     const int64_t kernel_h, const int64_t quads)
 {
-	const uint8_t *row = f->in + s->at;
+	/* A number, as rows that are padding alone may lie far from the feature; their masks are empty. */
+	uintptr_t row = (uintptr_t)f->in + (uintptr_t)s->at;
 	vector sums[ABREAST];
 	VECTOR_UNROLL
 	for (int v = 0; v < ABREAST; v++)
 		sums[v] = vector_set(f->initial);
-	for (int64_t y = 0; y < kernel_h; y++, row += s->h.dilation * s->w.in)
+	for (int64_t y = 0; y < kernel_h; y++, row += (uintptr_t)(s->h.dilation * s->w.in))
 		VECTOR_UNROLL
 	for (int v = 0; v < ABREAST; v++) {
-		vector bytes = load(row + s->columns[v].from, s->seen[y][v]);
+		vector bytes = load((const uint8_t *)(row + (uintptr_t)s->columns[v].from), s->seen[y][v]);
 		for (int64_t q = 0; q < quads; q++)
 			sums[v] = _mm512_dpbusd_epi32(sums[v], _mm512_permutexvar_epi8(s->order[q], bytes),
 						      vector_set(f->weights[y * quads + q]));

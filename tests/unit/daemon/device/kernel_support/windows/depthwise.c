@@ -39,7 +39,7 @@ static void sample(struct calls *c, unsigned role, bool low, uint64_t *state)
 
 static void check_width(int64_t w, uint64_t *state)
 {
-	int64_t height = w <= NARROW ? oracle_between(state, 4, 4 + 2 * NARROW) : 4 + w % 4;
+	int64_t height = w <= NARROW ? oracle_between(state, 4, 4 + 5 * NARROW) : 4 + w % 4;
 	struct axis x = some_axis(w, state), y = some_axis(height, state);
 	const struct calls_types types = calls_fxn[oracle_random(state) % 3];
 	int64_t times = 1 + (int64_t)(oracle_random(state) % 2);
