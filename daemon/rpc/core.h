@@ -74,7 +74,6 @@ struct rpc {
 	struct npumem_error error; /* why the request that is worked on is refused; clear between turns */
 	struct call *arriving;	   /* of the message that is being received; NULL: it has ended */
 	struct call *searching; /* first in line, and in the order while a place over others is searched for it */
-	bool line_is_short;	/* waiting allocations were not tried, as their users had no share of a round */
 	struct fair_work line;	/* queued: the waiting allocations are not tried before its turn */
 };
 

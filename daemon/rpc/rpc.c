@@ -310,10 +310,9 @@ void rpc_synced(struct rpc *rpc)
 	struct limits_user *user;
 
 	for (user = rpc->service->limits.users; user; user = user->next) {
-		user->order.was_served = false;
+		line_synced(rpc, user);
 		gate_synced(rpc, &user->order);
 	}
-	line_synced(rpc);
 }
 
 void rpc_tick(struct rpc *rpc)

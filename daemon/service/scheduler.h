@@ -42,7 +42,9 @@ struct scheduler_user {
 	/* The gate's lists of peers whose requests wait: for fewer accesses, and for a share of a round on the
 	 * disk. Two lists, so that a connection that changes tables holds up no other one of its user. */
 	struct rpc_peer *first_full, *first_unshared;
-	bool was_served; /* one of its allocations that waited for room, since the last round on the disk */
+	/* Since the last round on the disk: one of its allocations that waited for room was served, and the next
+	 * one waits for a share of a round only. Until it has that, it holds up no other user. */
+	bool was_served, is_short;
 };
 
 /* One unfinished request; embedded in its owner. */

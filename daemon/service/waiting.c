@@ -150,7 +150,8 @@ struct waiting_claims waiting_claims(const struct service *service, const struct
 	uint64_t most = from ? bound(service) : 0;
 
 	for (; from && !claims.extent; from = from->next_turn)
-		add_claims(service, from, user, most, &claims);
+		if (from == user || !from->order.is_short)
+			add_claims(service, from, user, most, &claims);
 	return claims;
 }
 
@@ -190,9 +191,18 @@ static struct waiter *untried(const struct service *service)
 	struct waiter *waiter = NULL;
 	bool holds_others = false;
 
-	for (; user && !waiter && !holds_others; user = user->next_turn)
+	for (; user && !waiter && !holds_others; user = user->next_turn) {
 		waiter = untried_of(service, user, most, &holds_others);
+		holds_others &= !user->order.is_short;
+	}
 	return waiter;
+}
+
+void waiting_try_again(struct waiting *waiting, struct limits_user *user)
+{
+	for (struct waiter *waiter = user->waiters; waiter; waiter = waiter->next)
+		waiter->tried = waiting->round - 1;
+	waiting->look = true;
 }
 
 struct waiter *waiting_next(struct service *service)

@@ -54,6 +54,8 @@ void waiting_served(struct waiting *waiting, struct waiter *waiter);
 
 /* The waiting request to try now, once; NULL: none before something is freed. */
 struct waiter *waiting_next(struct service *service);
+/* Lets waiting_next try the user's requests once more in this round. */
+void waiting_try_again(struct waiting *waiting, struct limits_user *user);
 
 /* The waiting requests that room is kept for; NULL: none. */
 struct waiting_claims {

@@ -25,7 +25,8 @@ static unsigned n_users(const struct shares *now, const struct shares *before, c
 	unsigned n = now->n + !has(now, user);
 
 	for (unsigned i = 0; i < before->n; i++)
-		n += before->users[i].user != user && !has(now, before->users[i].user);
+		n += before->users[i].is_active && before->users[i].user != user &&
+		     !has(now, before->users[i].user);
 	return n;
 }
 

@@ -217,6 +217,10 @@ class SlowDisk(SlowDiskTestCase):
             before = self.n_syncs()
             clients[0].post(free(big))
             self.assertEqual(clients[0].receive().status, pb.OK)
+            # Those that wait for a share only keep no room from others.
+            other = self.client(1002)
+            wait_for(lambda: other.pipeline(alloc("", (1, 1, 1, 128)))[0].status == pb.OK)
+            self.assertLess(self.n_syncs() - before, 5)
             self.allocates_in_shares(clients, before)
 
     def test_allocations_behind_a_compaction_have_shares(self):

@@ -112,20 +112,19 @@ uint64_t line_alarm(const struct rpc *rpc)
 /* At least one of each user in a round, as its first one holds others up. */
 static bool may_change(const struct call *call)
 {
-	struct rpc *rpc = call->rpc;
-	const struct limits_user *user = call->session->user;
-	bool may = !user->order.was_served || persist_has_share(&rpc->service->persist, user);
+	struct limits_user *user = call->session->user;
 
-	rpc->line_is_short |= !may;
-	return may;
+	user->order.is_short = user->order.was_served && !persist_has_share(&call->rpc->service->persist, user);
+	return !user->order.is_short;
 }
 
-void line_synced(struct rpc *rpc)
+void line_synced(struct rpc *rpc, struct limits_user *user)
 {
-	if (!rpc->line_is_short)
+	user->order.was_served = false;
+	if (!user->order.is_short)
 		return;
-	rpc->line_is_short = false;
-	rpc->service->waiting.room = true;
+	user->order.is_short = false;
+	waiting_try_again(&rpc->service->waiting, user);
 	fair_queue_add(&rpc->service->queue, &rpc->service->self, &rpc->line);
 }
 

@@ -13,8 +13,8 @@ bool line_keeps(struct call *call, int status);
 void line_end(struct call *call);
 /* Tries the waiting allocations for room that was freed, in turn: only a part of them where that takes long. */
 void line_serve(struct rpc *rpc);
-/* The disk has taken a round: those that waited for a share of one are tried again. */
-void line_synced(struct rpc *rpc);
+/* The disk has taken a round: the user's allocations that waited for a share of one are tried again. */
+void line_synced(struct rpc *rpc, struct limits_user *user);
 /* What is due by the clock: turns, and deadlines that are over. */
 void line_tick(struct rpc *rpc);
 /* When that is; WAITING_NEVER. */
