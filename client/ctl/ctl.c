@@ -71,6 +71,19 @@ double ctl_now(void)
 	return (double)ctl_now_ns() / 1e9;
 }
 
+bool ctl_make_directory(char path[CTL_DIRECTORY_BYTES])
+{
+	static const char name[] = "/npumem-XXXXXX";
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	if (runtime && *runtime == '/' && strlen(runtime) <= CTL_DIRECTORY_BYTES - sizeof(name)) {
+		snprintf(path, CTL_DIRECTORY_BYTES, "%s%s", runtime, name);
+		if (mkdtemp(path))
+			return true;
+	}
+	snprintf(path, CTL_DIRECTORY_BYTES, "/tmp%s", name);
+	return mkdtemp(path);
+}
+
 static bool is_remote(const struct ctl *ctl)
 {
 	const char *address = ctl->address ? ctl->address : getenv("NPUMEM_SOCKET");

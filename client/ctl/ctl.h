@@ -63,6 +63,12 @@ void ctl_complain(const struct ctl *ctl, const char *usage);
 uint64_t ctl_now_ns(void);
 double ctl_now(void);
 
+enum { CTL_DIRECTORY_BYTES = 96 }; /* so that a socket's name fits behind it */
+
+/* Makes a directory that only this user and root can enter, in $XDG_RUNTIME_DIR or /tmp. False: errno has the
+ * reason. */
+bool ctl_make_directory(char path[CTL_DIRECTORY_BYTES]);
+
 /* A warning of the daemon, on stderr. Empty: nothing. */
 void ctl_warn(const struct ctl *ctl, const char *warning);
 

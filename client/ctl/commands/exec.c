@@ -10,17 +10,7 @@
 
 #define EXEC_SOCKET "/npumem.sock"
 
-enum { EXEC_PATH_BYTES = 96, EXEC_NOT_FOUND = 127, EXEC_NOT_RUN = 126, EXEC_SIGNAL = 128 };
-
-/* A folder of this user's alone, so that only its own programs, and root's, find the daemon. */
-static int directory_make(struct ctl *ctl, char *path)
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	if (!runtime || *runtime != '/' || strlen(runtime) > EXEC_PATH_BYTES - sizeof("/npumem-XXXXXX"))
-		runtime = "/tmp";
-	snprintf(path, EXEC_PATH_BYTES, "%s/npumem-XXXXXX", runtime);
-	return mkdtemp(path) ? CTL_OK : ctl_fail(ctl, "cannot make %s: %s", path, strerror(errno));
-}
+enum { EXEC_NOT_FOUND = 127, EXEC_NOT_RUN = 126, EXEC_SIGNAL = 128 };
 
 static volatile sig_atomic_t exec_child;
 
@@ -97,16 +87,16 @@ static int command_start(struct ctl *ctl, const char *socket, const char **words
 static int exec_run(struct ctl *ctl, const struct args *args)
 {
 	static const char prefix[] = "spawn:";
-	char directory[EXEC_PATH_BYTES], socket[EXEC_PATH_BYTES + sizeof(EXEC_SOCKET)];
+	char directory[CTL_DIRECTORY_BYTES], socket[CTL_DIRECTORY_BYTES + sizeof(EXEC_SOCKET)];
 	const char *options = NULL;
 	int pid, code;
 	if (ctl->address && strncmp(ctl->address, prefix, sizeof(prefix) - 1))
 		return ctl_usage(ctl, "exec has a daemon of its own: --spawn='OPTIONS', not --socket");
 	if (ctl->address)
 		options = ctl->address + sizeof(prefix) - 1;
-	code = directory_make(ctl, directory);
-	if (code)
-		return code;
+	/* Only programs of this user, and of root, find the daemon. */
+	if (!ctl_make_directory(directory))
+		return ctl_fail(ctl, "cannot make %s: %s", directory, strerror(errno));
 	snprintf(socket, sizeof(socket), "%s%s", directory, EXEC_SOCKET);
 	code = CTL_FAILED;
 	if (!npumem_spawn(socket, options, NULL, &pid, &ctl->error)) {

@@ -1,6 +1,6 @@
 /* replay: a record's requests again, on a daemon of its own or a given one, compared with what was answered.
- * That daemon has a socket whose name is gone before it starts, and a life that ends with ours, so that nothing
- * stays behind, whatever ends this process, and no other user's process connects. */
+ * That daemon's socket has no name any more when it starts, so that no other user's process connects. It ends with
+ * this process, however that ends, and leaves nothing behind. */
 #define _GNU_SOURCE /* O_PATH */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static const struct option replay_options[] = {
 
 struct replaying {
 	const char *address; /* NULL: a daemon of our own */
-	int socket;	     /* of which it listens, by O_PATH; -1: none */
+	int socket;	     /* the socket file that it listens on, by O_PATH; -1: none */
 	pid_t daemon;	     /* 0: none of our own */
 	bool taken;   /* is a uid, where only one can be played */
 	uint32_t uid;
@@ -154,7 +154,7 @@ static void become_daemon(const struct replaying *replaying, int fd, pid_t paren
 	run_daemon(replaying, info, args);
 }
 
-/* Root connects as any uid, so that all of them may write to the socket; but only this process can reach it. */
+/* Root connects as each uid of the record, so all uids may write to the socket; only this process has its file. */
 static bool listen_at(struct replaying *replaying, int fd, const struct sockaddr_un *name)
 {
 	if (bind(fd, (const struct sockaddr *)name, sizeof(*name)))
@@ -167,13 +167,13 @@ static bool listen_at(struct replaying *replaying, int fd, const struct sockaddr
 	return good;
 }
 
-/* Nowhere in the file system when this returns. A name of the kernel's own would be for anybody to connect to. */
+/* The socket has no name when this returns: any user could connect to one in the abstract namespace. */
 static int listen_somewhere(struct replaying *replaying)
 {
-	char directory[] = "/tmp/npumem-socket-XXXXXX";
+	char directory[CTL_DIRECTORY_BYTES];
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool is_made = fd >= 0 && mkdtemp(directory);
+	bool is_made = fd >= 0 && ctl_make_directory(directory);
 	snprintf(name.sun_path, sizeof(name.sun_path), "%s/socket", directory);
 	bool listens = is_made && listen_at(replaying, fd, &name);
 	int err = errno;
