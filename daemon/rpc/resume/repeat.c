@@ -140,12 +140,14 @@ void repeat_before_op(struct session *session, const struct op *op, bool is_once
 	}
 	if (must_send)
 		send_answers(session);
-	/* After the loop: the op itself may use a root twice. */
-	for (unsigned i = 0; i < n; i++)
-		mark(&record_of(tensor_root(accesses[i].tensor))->used_by, session->id);
-	for (unsigned i = 0; i < n; i++)
+	/* Not in the loop above: the operation may access a root twice. */
+	for (unsigned i = 0; i < n; i++) {
+		struct record *record = record_of(tensor_root(accesses[i].tensor));
+
+		mark(&record->used_by, session->id);
 		if (!accesses[i].writes)
-			mark(&record_of(tensor_root(accesses[i].tensor))->read_by, session->id);
+			mark(&record->read_by, session->id);
+	}
 }
 
 void repeat_after_read(struct session *session, const struct tensor *tensor)

@@ -5,17 +5,11 @@
 
 #include "daemon/device/implementations.h"
 
-/* Bytes from the first to the last that this many outputs side by side see. */
-static int64_t reach(const struct window_axis *w, int64_t outputs)
-{
-	return (outputs - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
-}
-
 /* As many rows of a vector as see its bytes but one. */
 static int64_t rows_of(const struct window *window)
 {
 	int64_t rows = DEPTHWISE_VECTOR / window->w.out, row = window->h.stride * window->w.in;
-	while (rows > 1 && (rows - 1) * row + reach(&window->w, window->w.out) >= DEPTHWISE_VECTOR_BYTES)
+	while (rows > 1 && (rows - 1) * row + depthwise_reach(&window->w, window->w.out) >= DEPTHWISE_VECTOR_BYTES)
 		rows--;
 	return rows > 1 ? rows : 1;
 }
@@ -48,7 +42,7 @@ bool depthwise_fits_fx8(enum isa isa, const struct window *window, const struct 
 {
 	const struct window_axis *h = &window->h, *w = &window->w;
 	return implementations[isa].depthwise_fx8 && h->kernel <= DEPTHWISE_TAPS_MAX &&
-	       w->kernel <= DEPTHWISE_TAPS_MAX && reach(w, DEPTHWISE_VECTOR) <= DEPTHWISE_VECTOR_BYTES &&
+	       w->kernel <= DEPTHWISE_TAPS_MAX && depthwise_reach(w, DEPTHWISE_VECTOR) <= DEPTHWISE_VECTOR_BYTES &&
 	       to->shift >= 0 && requantize_fits32(sum, to->shift);
 }
 

@@ -44,6 +44,12 @@ struct depthwise_outputs {
 bool depthwise_fits_fx8(enum isa isa, const struct window *window, const struct requantize *to, int64_t sum);
 /* Of what fits; both are copied. */
 void depthwise_init(struct depthwise *depthwise, const struct window *window, const struct requantize *to);
+/* Bytes of an input row from the first to the last that this many outputs side by side see. */
+static inline int64_t depthwise_reach(const struct window_axis *w, int64_t outputs)
+{
+	return (outputs - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
+}
+
 /* Writes outputs and returns how many of them saturated. */
 int64_t depthwise_run_fx8(enum isa isa, const struct depthwise *depthwise,
 			  const struct depthwise_outputs *outputs);

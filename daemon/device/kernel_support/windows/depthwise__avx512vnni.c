@@ -106,7 +106,7 @@ static void strip_place(struct strip *s, int64_t rows, int64_t x, int64_t end)
 {
 	const struct window_axis *w = &s->w;
 	uint8_t order[DEPTHWISE_VECTOR_BYTES] = {0};
-	int64_t position = 0, n_seen = (VECTOR_N - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
+	int64_t position = 0, n_seen = depthwise_reach(w, VECTOR_N);
 	s->across = (end - x + VECTOR_N - 1) / VECTOR_N;
 	s->rows = end - x == w->out ? ABREAST / s->across * rows : 1;
 	for (int64_t v = 0; v < ABREAST; v++) {
