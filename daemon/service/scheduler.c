@@ -35,8 +35,8 @@ static struct scheduler_queue *queue_of(const struct tensor *root)
 
 /* ---- entries ---- */
 
-/* Whether all other entries wait for the first one, as it runs or will soon: no entry of its own user runs and, if
- * it gives way, no long entry of others. */
+/* Whether all other entries wait for the first one: it is exclusive, and runs or will soon. While an entry of its
+ * own user runs they do not wait; if it gives way, neither while a long entry of another user runs. */
 static bool closes_device(const struct scheduler *scheduler)
 {
 	const struct scheduler_entry *first = scheduler->first;

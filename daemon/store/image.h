@@ -1,6 +1,6 @@
-/* A copy of the state at one moment, read in pieces while the state goes on changing. A page that is about to
- * change is copied first, unless it was read already; other pages are read in place. So no writer waits for a slow
- * reader, and the copies are at most as large as the state.
+/* An image: the state of one moment, read in pieces while the state changes. Before a page changes it is copied,
+ * unless it was read already. All other pages are read in place. So no writer waits for a slow reader, and the
+ * copies are at most as large as the state.
  *
  * The pieces together are the files of a state that was closed, and a manifest with a checksum of every MiB of
  * them, which store_open verifies and removes. The journal comes last: without it the other files are no state. */

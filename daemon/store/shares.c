@@ -75,7 +75,7 @@ void shares_add_cells(struct shares *now, const void *user, uint64_t bytes)
 	now->users[take_place(now, user)].cells += bytes;
 }
 
-/* The places of users that are known from before are for others, too. */
+/* Users stay in at most half of the list, so that the other half is free for new ones. */
 void shares_next(struct shares *shares)
 {
 	unsigned n = 0;

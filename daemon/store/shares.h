@@ -13,7 +13,8 @@ enum {
 	SHARES_USERS_MAX = 64,	     /* further users have one share together */
 };
 
-/* The users that changed memory or tables in one round, or two rounds before. Users are only compared. */
+/* The users that changed memory or tables in one round, and those of the last round but one: the two buffers of the
+ * log take turns, and each keeps the users of its own last round. Users are only compared. */
 struct shares {
 	unsigned n;
 	struct {
@@ -31,7 +32,7 @@ void shares_add(struct shares *now, const void *user, uint64_t bytes);
  * whose threads wait for each next round, would take its share of every round. */
 bool shares_have_cells(const struct shares *now, const struct shares *before, const void *user);
 void shares_add_cells(struct shares *now, const void *user, uint64_t bytes);
-/* What was the round before the last one is for the next one. */
+/* The struct of the last round but one becomes that of the next round: its users stay, without bytes. */
 void shares_next(struct shares *shares);
 
 #endif

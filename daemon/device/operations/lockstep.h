@@ -1,9 +1,9 @@
 /* The hazard of empty blocks: a kernel's output takes its whole footprint, and with it what others keep there.
  * This is the safety rule's second check, made when a kernel starts; nothing relies on the one at allocation.
  *
- * The tensors that would be destroyed are found when a kernel is checked, on the thread that owns the tensors; the
- * damage is done where the kernel runs. Until it has run none of them can go, and what is placed there meanwhile
- * has no data yet: the order of operations sees to both. */
+ * The check of a kernel finds the tensors that it would destroy, on the thread that owns the tensors. The kernel
+ * destroys their data when it runs, maybe on another thread. By the order of operations none of them is freed in
+ * between, and a tensor that is placed there meanwhile has no data yet. */
 #ifndef DEVICE_LOCKSTEP_H
 #define DEVICE_LOCKSTEP_H
 

@@ -1,6 +1,6 @@
-/* A table of small sets. Its lock is held for as long as it takes to look at a set, or at all accounts where room
- * is made; a run that cannot get the lock soon goes on without the pack. A pack in use stays until its last run
- * has ended. Invariant: a pack that is kept is in a set, in its account's list and in that of its tensor. */
+/* A table of small sets. Its lock is held while one set is searched, or all accounts to make room. A run that does
+ * not get the lock soon goes on without the pack. A pack is not freed while a run uses it. Invariant: a pack that is
+ * kept is in a set, in its account's list and in that of its tensor. */
 #include "daemon/device/operations/packs.h"
 
 #include <assert.h>

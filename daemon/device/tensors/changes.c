@@ -186,7 +186,7 @@ static int64_t made_cost(const struct device *device, const struct tensor *tenso
 		stretches = n / words + n_npus;
 		bytes = (n / words + 1) * stretch_bytes(place);
 	} else {
-		/* As changes_made_place tells of it, with its gaps. */
+		/* changes_made_place reports all of it, with its gaps. */
 		bytes = place->bytes_per_npu * (place->channels_per_npu == 1 ? place->shape.c : n_npus);
 	}
 	return (n < stretches ? n : stretches) * STRETCH_STEPS + bytes / BYTES_PER_STEP;

@@ -413,7 +413,7 @@ int handle_record(struct call *call, const Npumem__V1__RecordRequest *request)
 		status = recorder_check(recorder, call->session, call->error);
 		return status ? status : handle_record_tensors(call, &watching);
 	case NPUMEM__V1__RECORD_ACTION__RECORD_TAKE:
-		/* After the record's end, too, an administrator takes what is left. */
+		/* When the record has ended, any administrator may take the entries that are left. */
 		if (!session_is_admin(call->session) || (recorder->owner && recorder->owner != call->session))
 			return refuse(call);
 		return take(call, &message);

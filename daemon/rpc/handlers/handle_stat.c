@@ -1,6 +1,6 @@
-/* How the device is used, and by which users. A client learns how full the device is; of what was asked and done
- * it learns its own user's part, and root and the daemon's uid learn all. Rows are appended one by one: the room
- * for all is reserved before. Of many sessions each turn of the loop appends some. */
+/* How the device is used, and by which users. Each client learns how full the device is, and the requests and
+ * operations of its own user; root and the daemon's uid learn those of all users. Room for all rows is reserved
+ * first, then they are appended one by one. If there are many sessions, each turn of the loop appends some. */
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/progress.h"

@@ -7,8 +7,8 @@
 /* Accesses of a user's requests that have arrived, beyond which no more arrive: when one ends, its turn looks at
  * those behind it, and the first of 1,024 operations may have as many queues. */
 enum { ACCESSES_MOST = 6144, ACCESSES_AGAIN = ACCESSES_MOST / 4 * 3 };
-/* A durable tensor that is made or freed counts as so many more: its record takes some 370
- * bytes of a round on the disk, and all of them may run in the same round. */
+/* A durable tensor that is made or freed counts as so many more: its record takes some 370 bytes of a round on the
+ * disk, and all that have arrived may run in the same round. */
 enum { CHANGE_ACCESSES = 16 };
 
 static struct scheduler *scheduler_of(const struct call *call)

@@ -26,7 +26,7 @@ enum {
 
 /* ---- waiting for the disk ---- */
 
-/* When the turn ends, so that the round includes the changes of others in this turn. */
+/* Starts the round at the end of the turn, so that it includes the changes of other clients in this turn. */
 static void wait_for_disk(struct connection *connection)
 {
 	struct connection_host *host = connection->host;

@@ -90,7 +90,7 @@ START_TEST(gaps_are_not_told)
 }
 END_TEST
 
-/* Where gaps are told with their elements they cost as much. */
+/* The log has the short gaps between elements, too: the estimate counts them. */
 START_TEST(gaps_that_are_told)
 {
 	struct rig rig;
