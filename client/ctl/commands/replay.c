@@ -167,7 +167,8 @@ static bool listen_at(struct replaying *replaying, int fd, const struct sockaddr
 	return good;
 }
 
-/* The socket has no name when this returns: any user could connect to one in the abstract namespace. */
+/* The socket has no name when this returns: any user could connect to one in the abstract namespace. A kill in
+ * between leaves the directory. */
 static int listen_somewhere(struct replaying *replaying)
 {
 	char directory[CTL_DIRECTORY_BYTES];
