@@ -5,7 +5,7 @@
 
 #include "daemon/rpc/order/claim.h"
 #include "daemon/service/session.h"
-#include "daemon/service/tensors.h"
+#include "daemon/service/tensors/tensors.h"
 
 struct detached;
 struct buffer;

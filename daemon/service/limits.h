@@ -9,9 +9,9 @@
 #include "daemon/device/memory/heap.h"
 #include "daemon/device/operations/packs.h"
 #include "daemon/device/tensors/totals.h"
-#include "daemon/service/fair_queue.h"
 #include "daemon/service/observed/metrics.h"
-#include "daemon/service/scheduler.h"
+#include "daemon/service/order/fair_queue.h"
+#include "daemon/service/order/scheduler.h"
 
 #define LIMITS_MIB (UINT64_C(1) << 20)
 

@@ -1,10 +1,10 @@
 /* Calls the device's operations with the session's names in their messages. */
 #include "daemon/service/operations.h"
 
-#include "daemon/service/access.h"
 #include "daemon/service/observed/events.h"
 #include "daemon/service/segments.h"
 #include "daemon/service/tables.h"
+#include "daemon/service/tensors/access.h"
 
 int operations_check(struct session *session, struct op *op, struct npumem_error *error)
 {

@@ -12,7 +12,7 @@
 #include "daemon/service/kept/results.h"
 #include "daemon/service/observed/events.h"
 #include "daemon/service/observed/recorder.h"
-#include "daemon/service/waiting.h"
+#include "daemon/service/order/waiting.h"
 
 int service_init(struct service *service, struct device *device, const struct heap *heap, uint32_t uid,
 		 uint64_t seed)

@@ -5,12 +5,12 @@
 
 #include <sys/types.h>
 
-#include "daemon/service/fair_queue.h"
 #include "daemon/service/limits.h"
-#include "daemon/service/names.h"
 #include "daemon/service/observed/metrics.h"
-#include "daemon/service/scheduler.h"
-#include "daemon/store/image.h"
+#include "daemon/service/order/fair_queue.h"
+#include "daemon/service/order/scheduler.h"
+#include "daemon/service/tensors/names.h"
+#include "daemon/store/image/image.h"
 
 /* ---- a session ---- */
 

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <zlib.h>
 
-#include "daemon/store/calls.h"
-#include "daemon/store/log.h"
+#include "daemon/store/files/calls.h"
+#include "daemon/store/log/log.h"
 #include "daemon/store/opening.h"
 
 enum { AMPLE_CELLS = 256 }; /* the kernel makes their pages in 0.1 ms */

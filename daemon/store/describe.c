@@ -7,10 +7,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "daemon/store/calls.h"
 #include "daemon/store/cells.h"
-#include "daemon/store/files.h"
-#include "daemon/store/identity.h"
+#include "daemon/store/files/calls.h"
+#include "daemon/store/files/files.h"
+#include "daemon/store/files/identity.h"
 
 static bool is_locked(int fd)
 {

@@ -3,7 +3,7 @@
 #ifndef STORE_DESCRIBE_H
 #define STORE_DESCRIBE_H
 
-#include "daemon/store/aside.h"
+#include "daemon/store/files/aside.h"
 
 struct store_description {
 	enum store_verdict verdict;   /* of any geometry */

@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "daemon/store/format.h"
-#include "daemon/store/mapping.h"
-#include "daemon/store/shares.h"
+#include "daemon/store/files/format.h"
+#include "daemon/store/files/mapping.h"
+#include "daemon/store/log/shares.h"
 
 struct manifest;
 

@@ -9,10 +9,10 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "daemon/store/calls.h"
 #include "daemon/store/cells.h"
-#include "daemon/store/image_pages.h"
-#include "daemon/store/log.h"
+#include "daemon/store/files/calls.h"
+#include "daemon/store/image/pages.h"
+#include "daemon/store/log/log.h"
 #include "daemon/store/opening.h"
 
 static struct format_transaction *transaction_at(const struct journal *journal, uint64_t off)

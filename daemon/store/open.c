@@ -7,15 +7,15 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "daemon/store/aside.h"
-#include "daemon/store/calls.h"
 #include "daemon/store/cells.h"
-#include "daemon/store/files.h"
-#include "daemon/store/identity.h"
-#include "daemon/store/image.h"
-#include "daemon/store/image_pages.h"
-#include "daemon/store/log.h"
-#include "daemon/store/manifest.h"
+#include "daemon/store/files/aside.h"
+#include "daemon/store/files/calls.h"
+#include "daemon/store/files/files.h"
+#include "daemon/store/files/identity.h"
+#include "daemon/store/image/image.h"
+#include "daemon/store/image/manifest.h"
+#include "daemon/store/image/pages.h"
+#include "daemon/store/log/log.h"
 #include "daemon/store/opening.h"
 #include "daemon/store/take_up.h"
 #include "daemon/store/under_way.h"

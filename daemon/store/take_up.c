@@ -4,9 +4,9 @@
 
 #include <errno.h>
 
-#include "daemon/store/calls.h"
 #include "daemon/store/cells.h"
-#include "daemon/store/identity.h"
+#include "daemon/store/files/calls.h"
+#include "daemon/store/files/identity.h"
 #include "daemon/store/journal.h"
 #include "daemon/store/under_way.h"
 

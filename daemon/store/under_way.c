@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "daemon/store/calls.h"
-#include "daemon/store/log.h"
+#include "daemon/store/files/calls.h"
+#include "daemon/store/log/log.h"
 #include "daemon/store/opening.h"
 
 /* ---- writes ---- */

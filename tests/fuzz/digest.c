@@ -6,8 +6,8 @@
 
 #include "daemon/rpc/rpc.h"
 #include "daemon/service/observed/events.h"
-#include "daemon/service/record.h"
 #include "daemon/service/segments.h"
+#include "daemon/service/tensors/record.h"
 #include "tests/random/daemon.h"
 
 static void add(uint64_t *digest, uint64_t value)

@@ -10,7 +10,7 @@
 #include <zlib.h>
 
 #include "daemon/rpc/rpc.h"
-#include "daemon/store/format.h"
+#include "daemon/store/files/format.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/left.h"
 #include "tests/fuzz/scene.h"

@@ -12,7 +12,7 @@ import unittest
 
 from support import NPUMEMD, SECONDS, Daemon, pb, ref
 
-# daemon/store/format.h: records of 32 bytes behind the journal's first page: a word that is 0 where it is free, the
+# daemon/store/files/format.h: records of 32 bytes behind the journal's first page: a word that is 0 where it is free, the
 # tensor's handle.
 NOTES_OFF, NOTE_BYTES, NOTES = 4096, 32, 16
 GEOMETRY = ("--npus", "8", "--npu-bytes", "65536")

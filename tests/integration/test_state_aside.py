@@ -17,7 +17,7 @@ FILES = ("journal", "memory", "tensors", "sessions", "results")
 OTHER = ("--npus", "16", "--npu-bytes", "65536")
 needs_root = unittest.skipIf(os.geteuid(), "root alone can be other uids")
 
-# struct format_header of daemon/store/format.h.
+# struct format_header of daemon/store/files/format.h.
 VERSION_OFF, GEOMETRY_OFF, HEADER_BYTES = 8, 300, 556
 CELLS_OFF = GEOMETRY_OFF + 40
 

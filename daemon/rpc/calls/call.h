@@ -10,15 +10,15 @@
 #ifndef RPC_CALL_H
 #define RPC_CALL_H
 
-#include "daemon/rpc/order/claim.h"
-#include "daemon/rpc/resume/repeat.h"
-#include "daemon/rpc/reply.h"
 #include "daemon/rpc/core.h"
+#include "daemon/rpc/order/claim.h"
+#include "daemon/rpc/reply.h"
+#include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/kept/persist.h"
 #include "daemon/service/kept/runs.h"
 #include "daemon/service/observed/inspect.h"
-#include "daemon/service/scheduler.h"
-#include "daemon/service/tensors.h"
+#include "daemon/service/order/scheduler.h"
+#include "daemon/service/tensors/tensors.h"
 #include "proto/decode.h"
 #include "proto/methods.h"
 

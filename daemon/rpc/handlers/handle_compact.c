@@ -6,7 +6,7 @@
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/service/observed/events.h"
-#include "daemon/service/stops.h"
+#include "daemon/service/order/stops.h"
 
 enum {
 	MOVE_BYTES = ERROR_CONTEXT_NAME_BYTES + 64, /* a bound for one Move */

@@ -5,8 +5,8 @@
 
 #include <errno.h>
 
-#include "daemon/service/record.h"
 #include "daemon/service/tables.h"
+#include "daemon/service/tensors/record.h"
 
 /* ---- what was found ---- */
 

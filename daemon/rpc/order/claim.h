@@ -5,8 +5,8 @@
 #define RPC_CLAIM_H
 
 #include "daemon/device/operations/op_rule.h"
-#include "daemon/service/access.h"
-#include "daemon/service/scheduler.h"
+#include "daemon/service/order/scheduler.h"
+#include "daemon/service/tensors/access.h"
 #include "proto/npumem.pb-c.h"
 
 enum { BINDING_FEW = 8 };

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "daemon/service/fair_queue.h"
+#include "daemon/service/order/fair_queue.h"
 
 /* Something to be run once when the turn ends. */
 struct turns_entry {

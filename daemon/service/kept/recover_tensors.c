@@ -11,7 +11,7 @@
 #include "daemon/service/kept/recovery.h"
 #include "daemon/service/kept/results.h"
 #include "daemon/service/tables.h"
-#include "daemon/service/tensors.h"
+#include "daemon/service/tensors/tensors.h"
 
 enum { LINES_MAX = 16 }; /* about single tensors */
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "daemon/device/device.h"
-#include "daemon/service/record.h"
+#include "daemon/service/tensors/record.h"
 #include "daemon/store/store.h"
 
 /* In STORE_TENSORS, in the cell of its slot: packed, or in a state of version 1 as it is here. */

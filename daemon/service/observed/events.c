@@ -6,8 +6,8 @@
 #include <utlist.h>
 
 #include "daemon/device/device.h"
-#include "daemon/service/access.h"
 #include "daemon/service/tables.h"
+#include "daemon/service/tensors/access.h"
 
 static const char *const names[EVENTS_N] = {
 	[EVENTS_ALLOCATED] = "allocated", [EVENTS_FREED] = "freed",	    [EVENTS_SEALED] = "sealed",

@@ -2,7 +2,7 @@
 #ifndef SERVICE_INSPECT_H
 #define SERVICE_INSPECT_H
 
-#include "daemon/service/access.h"
+#include "daemon/service/tensors/access.h"
 
 enum { INSPECT_DUMP_BYTES_MAX = 1 << 20 };
 

@@ -10,7 +10,7 @@
 
 #include "daemon/service/service.h"
 #include "daemon/service/session.h"
-#include "daemon/service/tensors.h"
+#include "daemon/service/tensors/tensors.h"
 
 struct world {
 	struct heap heap;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "daemon/store/format.h"
+#include "daemon/store/files/format.h"
 #include "tests/unit/daemon/store/state.h"
 
 enum { N_CELLS = 6 };

@@ -1,0 +1,288 @@
+/* A queue for each user, and a queue of the users that have one. Each waiting request is tried at most once per
+ * round. A round begins after something was freed or moved, and after each request whose turn it was has been
+ * tried in the round before. Invariant: without `look` and `room` there is no request to try. */
+#include "daemon/service/order/waiting.h"
+
+#include <utlist.h>
+
+#include "daemon/device/arena/arena.h"
+#include "daemon/device/placement/fits_empty.h"
+#include "daemon/service/tables.h"
+
+void waiting_init(struct waiting *waiting, struct limits_table *limits)
+{
+	*waiting = (struct waiting){.limits = limits, .deadline_ns = WAITING_NEVER, .round = 1};
+}
+
+/* ---- the queues ---- */
+
+int waiting_add(struct waiting *waiting, struct waiter *waiter, struct npumem_error *error)
+{
+	struct limits_user *user = waiter->user;
+	int status = limits_check(waiting->limits, user, LIMITS_WAITING, 1, error);
+
+	if (status)
+		return status;
+	limits_charge(waiting->limits, user, LIMITS_WAITING, 1);
+	if (waiter->deadline_ns < waiting->deadline_ns)
+		waiting->deadline_ns = waiter->deadline_ns;
+	/* If no other one waits, it was refused without any claims: it is not tried again in this round. */
+	waiter->tried = waiting->n++ ? 0 : waiting->round;
+	if (!user->waiters)
+		DL_APPEND2(waiting->first, user, prev_turn, next_turn);
+	DL_APPEND(user->waiters, waiter);
+	waiting->look = true;
+	return 0;
+}
+
+void waiting_remove(struct waiting *waiting, struct waiter *waiter)
+{
+	struct limits_user *user = waiter->user;
+
+	DL_DELETE(user->waiters, waiter);
+	if (!user->waiters)
+		DL_DELETE2(waiting->first, user, prev_turn, next_turn);
+	limits_give_back(waiting->limits, user, LIMITS_WAITING, 1);
+	waiting->look = true;
+	/* Else the earliest deadline stays: a timer that fires for nothing costs less than a search each time. */
+	if (!--waiting->n)
+		waiting->deadline_ns = WAITING_NEVER;
+}
+
+void waiting_served(struct waiting *waiting, struct waiter *waiter)
+{
+	struct limits_user *user = waiter->user;
+
+	waiting_remove(waiting, waiter);
+	if (!user->waiters)
+		return;
+	DL_DELETE2(waiting->first, user, prev_turn, next_turn);
+	DL_APPEND2(waiting->first, user, prev_turn, next_turn);
+}
+
+static struct waiter *first(const struct waiting *waiting)
+{
+	return waiting->first ? waiting->first->waiters : NULL;
+}
+
+static struct waiter *after(const struct waiter *waiter)
+{
+	if (waiter->next)
+		return waiter->next;
+	return waiter->user->next_turn ? waiter->user->next_turn->waiters : NULL;
+}
+
+/* ---- whose turn it is ---- */
+
+static uint64_t share(const struct service *service)
+{
+	const struct npumem_geometry *geometry = &device_options(service->device)->geometry;
+
+	return (uint64_t)(geometry->npu_bytes * geometry->n_npus) / service->limits.n_uids;
+}
+
+static uint64_t window(const struct service *service)
+{
+	return service->events.now_ns ? service->events.now_ns() / WAITING_WINDOW_NS : 0;
+}
+
+/* A request above it holds no others up. Large requests hold others up in every second window, so that they are
+ * not starved; in the other windows they do not, so that no request is kept out for longer than one. */
+static uint64_t bound(const struct service *service)
+{
+	return window(service) % 2 ? share(service) : UINT64_MAX;
+}
+
+static bool exceeds(const struct waiter *waiter, uint64_t bytes)
+{
+	return waiter->bytes > bytes || waiter->user->now[LIMITS_DEVICE_BYTES] > bytes - waiter->bytes;
+}
+
+static bool has_addresses(const struct waiter *waiter)
+{
+	return waiter->from < waiter->to;
+}
+
+/* Whether there is a place for it between its user's tensors and those that cannot be moved. Cheap if neither has
+ * changed. It may miss a place, as it counts in cells (occupancy.h). */
+static bool has_place(const struct service *service, const struct waiter *waiter)
+{
+	int64_t npu_bytes = device_options(service->device)->geometry.npu_bytes;
+	struct limits_user *user = waiter->user;
+
+	occupancy_gaps_update(&user->gaps, npu_bytes, &user->places, device_immovable(service->device));
+	if (has_addresses(waiter))
+		return !waiter->anywhere && occupancy_gaps_has(&user->gaps, npu_bytes, waiter->from, waiter->to);
+	return waiter->anywhere <= user->gaps.longest;
+}
+
+/* Whether it could be granted if others gave back all that they can. `most`: the bound of its bytes and its
+ * user's. */
+static bool holds_others_up(const struct service *service, const struct waiter *waiter, uint64_t most)
+{
+	return !exceeds(waiter, most) &&
+	       !exceeds(waiter, limits_most(&service->limits, waiter->user, LIMITS_DEVICE_BYTES)) &&
+	       has_place(service, waiter);
+}
+
+/* Adds what the requests of `from` claim from those of `user`. A user's own later requests always wait for its
+ * first one: otherwise small ones would take all the room that is freed for it. */
+static void add_claims(const struct service *service, const struct limits_user *from,
+		       const struct limits_user *user, uint64_t most, struct waiting_claims *claims)
+{
+	for (const struct waiter *waiter = from->waiters; waiter; waiter = waiter->next) {
+		bool has_range = has_addresses(waiter);
+
+		if (exceeds(waiter, most))
+			continue;
+		if (!(has_range && claims->range) && (from == user || holds_others_up(service, waiter, most)))
+			*(has_range ? &claims->range : &claims->extent) = waiter;
+		/* The requests behind it wait for it. */
+		if (!has_range)
+			return;
+	}
+}
+
+struct waiting_claims waiting_claims(const struct service *service, const struct limits_user *user)
+{
+	const struct limits_user *from = service->waiting.first;
+	struct waiting_claims claims = {.extent = NULL};
+	uint64_t most = from ? bound(service) : 0;
+
+	for (; from && !claims.extent; from = from->next_turn)
+		if (from == user || !from->order.is_short)
+			add_claims(service, from, user, most, &claims);
+	return claims;
+}
+
+/* A cheap check that a try would fail: many requests that wait in vain cost others nothing. */
+static bool cannot_fit(const struct service *service, const struct waiter *waiter)
+{
+	int64_t free_bytes, largest;
+
+	if (waiter->reuses)
+		return false;
+	device_room(service->device, &free_bytes, &largest);
+	return waiter->least > largest || (has_addresses(waiter) && waiter->from % ARENA_QUANTUM == 0 &&
+					   device_is_taken(service->device, waiter->from));
+}
+
+/* The first request of a user that was not tried in this round and that no other one of the user holds up. NULL:
+ * there is none; *holds_others: then the users behind this one have none either. */
+static struct waiter *untried_of(const struct service *service, const struct limits_user *user, uint64_t most,
+				 bool *holds_others)
+{
+	for (struct waiter *waiter = user->waiters; waiter; waiter = waiter->next) {
+		if (waiter->tried != service->waiting.round && !cannot_fit(service, waiter))
+			return waiter;
+		waiter->tried = service->waiting.round;
+		if (has_addresses(waiter) || exceeds(waiter, most))
+			continue;
+		*holds_others = holds_others_up(service, waiter, most);
+		return NULL;
+	}
+	return NULL;
+}
+
+static struct waiter *untried(const struct service *service)
+{
+	const struct limits_user *user = service->waiting.first;
+	uint64_t most = user ? bound(service) : 0;
+	struct waiter *waiter = NULL;
+	bool holds_others = false;
+
+	for (; user && !waiter && !holds_others; user = user->next_turn) {
+		waiter = untried_of(service, user, most, &holds_others);
+		holds_others &= !user->order.is_short;
+	}
+	return waiter;
+}
+
+void waiting_try_again(struct waiting *waiting, struct limits_user *user)
+{
+	for (struct waiter *waiter = user->waiters; waiter; waiter = waiter->next)
+		waiter->tried = waiting->round - 1;
+	waiting->look = true;
+}
+
+struct waiter *waiting_next(struct service *service)
+{
+	struct waiting *waiting = &service->waiting;
+	struct waiter *waiter = waiting->look || waiting->room ? untried(service) : NULL;
+
+	/* Not earlier: if something is freed all the time, the last ones must be tried, too. */
+	if (!waiter && waiting->room) {
+		waiting->room = false;
+		waiting->round++;
+		waiter = untried(service);
+	}
+	waiting->look = waiter != NULL;
+	if (waiter)
+		waiter->tried = waiting->round;
+	return waiter;
+}
+
+uint64_t waiting_window_end(const struct service *service)
+{
+	const struct waiter *waiter = first(&service->waiting);
+
+	if (service->waiting.n < 2 || !service->events.now_ns)
+		return WAITING_NEVER;
+	while (waiter && !exceeds(waiter, share(service)))
+		waiter = after(waiter);
+	return waiter ? (window(service) + 1) * WAITING_WINDOW_NS : WAITING_NEVER;
+}
+
+/* ---- times ---- */
+
+struct waiter *waiting_expired(struct waiting *waiting, uint64_t now_ns)
+{
+	uint64_t earliest = WAITING_NEVER;
+
+	if (now_ns < waiting->deadline_ns)
+		return NULL;
+	for (struct waiter *waiter = first(waiting); waiter; waiter = after(waiter)) {
+		if (waiter->deadline_ns <= now_ns)
+			return waiter;
+		if (waiter->deadline_ns < earliest)
+			earliest = waiter->deadline_ns;
+	}
+	waiting->deadline_ns = earliest;
+	return NULL;
+}
+
+bool waiting_measure(const struct device *device, const struct device_request *requests, unsigned n,
+		     struct waiter *waiter)
+{
+	const struct npumem_geometry *geometry = &device_options(device)->geometry;
+
+	if (!fits_empty_fits(device, requests, n))
+		return false;
+	waiter->from = geometry->npu_bytes;
+	waiter->to = 0;
+	waiter->bytes = 0;
+	waiter->anywhere = waiter->least = 0;
+	waiter->reuses = false;
+	for (unsigned i = 0; i < n; i++) {
+		struct npumem_place place;
+
+		if (npumem_place_resolve(geometry, &requests[i].spec, &place, NULL))
+			continue;
+		/* Far from overflow: each was found to fit an NPU. */
+		waiter->bytes += (uint64_t)(place.bytes_per_npu * geometry->n_npus);
+		waiter->reuses |= requests[i].reuse > NPUMEM_NEVER;
+		if (place.bytes_per_npu > waiter->least)
+			waiter->least = place.bytes_per_npu;
+		if (requests[i].spec.address == NPUMEM_ANY) {
+			waiter->anywhere =
+				(waiter->anywhere + ARENA_ALIGN_MAX - 1) / ARENA_ALIGN_MAX * ARENA_ALIGN_MAX +
+				place.bytes_per_npu;
+			continue;
+		}
+		if (place.offset < waiter->from)
+			waiter->from = place.offset;
+		if (place.offset + place.bytes_per_npu > waiter->to)
+			waiter->to = place.offset + place.bytes_per_npu;
+	}
+	return true;
+}

@@ -1,0 +1,83 @@
+/* Whether an allocation may keep its new tensors while requests wait for room. Checked after the allocation: only
+ * the arena knows the best place. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/device/placement/keep_free.h"
+#include "daemon/service/tables.h"
+#include "daemon/service/tensors/tensors.h"
+
+static bool is_in_range(const struct waiter *claimant, struct tensor *const *tensors, unsigned n)
+{
+	for (unsigned i = 0; claimant && i < n; i++) {
+		const struct npumem_place *place = TENSOR_PLACE(tensors[i]);
+
+		if (place->offset < claimant->to && claimant->from < place->offset + place->bytes_per_npu)
+			return true;
+	}
+	return false;
+}
+
+static bool may_lie_anywhere(const struct tensors_alloc *alloc)
+{
+	unsigned i = 0;
+
+	while (i < alloc->n && alloc->requests[i].spec.address == NPUMEM_ANY &&
+	       alloc->requests[i].reuse <= NPUMEM_NEVER)
+		i++;
+	return i == alloc->n;
+}
+
+/* Allocates the tensors again, outside of a claimant's range. If that cannot be kept free, they may lie in it. 0,
+ * or a status without a message. */
+static int leave_range(struct tensors_alloc *alloc, const struct waiter *claimant)
+{
+	struct device *device = alloc->session->service->device;
+	struct error_context quiet = {.error = NULL};
+	struct keep_free keep;
+	bool is_kept;
+	int status;
+
+	device_release_all(device, alloc->tensors, alloc->n);
+	if (!may_lie_anywhere(alloc))
+		return NPUMEM_RESOURCE_EXHAUSTED;
+	is_kept = keep_free_begin(device, claimant->from, claimant->to, &keep);
+	status = device_alloc(device, alloc->requests, alloc->n, alloc->tensors, &quiet);
+	if (is_kept)
+		keep_free_end(device, &keep);
+	return status;
+}
+
+/* Counts only the user's own waiters: the number of other users' is not disclosed. */
+static int refuse_turn(const struct tensors_alloc *alloc, int64_t asked, struct npumem_error *error)
+{
+	uint64_t n_own = alloc->session->user->now[LIMITS_WAITING];
+	char own[64] = "";
+
+	if (n_own)
+		snprintf(own, sizeof(own), ", %" PRIu64 " of them of this user", n_own);
+	npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+			 alloc->turn == TENSORS_LAST
+				 ? "earlier allocations wait for room before this one%s"
+				 : "what is free here is kept for allocations that wait for room%s",
+			 own);
+	npumem_error_number(error, "asked_bytes_per_npu", asked);
+	npumem_error_number(error, "waiting", (int64_t)n_own);
+	return NPUMEM_RESOURCE_EXHAUSTED;
+}
+
+int tensors_check_turn(struct tensors_alloc *alloc, struct waiting_claims claims, struct npumem_error *error)
+{
+	struct service *service = alloc->session->service;
+	int64_t free_bytes, left, asked = tensor_bytes_per_npu(alloc->tensors[0]);
+
+	if (claims.range != alloc->waiter && is_in_range(claims.range, alloc->tensors, alloc->n) &&
+	    leave_range(alloc, claims.range))
+		return refuse_turn(alloc, asked, error);
+	device_room(service->device, &free_bytes, &left);
+	if (!claims.extent || alloc->turn == TENSORS_HEAD ||
+	    (alloc->turn == TENSORS_AT_ONCE && left >= alloc->largest))
+		return 0;
+	device_release_all(service->device, alloc->tensors, alloc->n);
+	return refuse_turn(alloc, asked, error);
+}

@@ -1,0 +1,421 @@
+/* Entries with accesses, and nobody behind them: who starts when, and who keeps whose place. */
+#include "daemon/service/order/scheduler.h"
+
+#include "tests/unit/daemon/service/world.h"
+
+enum { ENTRIES = 400, COLUMNS = 100 };
+
+/* Entry i has its own user, so that users do not matter. */
+static struct {
+	struct world world;
+	struct session session;
+	struct scheduler *scheduler;
+	struct tensor *host, *guest, *other; /* the first two meet */
+	struct scheduler_entry entries[ENTRIES];
+	struct scheduler_user users[ENTRIES];
+	struct scheduler_access accesses[ENTRIES][2];
+} s;
+
+static struct tensor *place(const char *name, int64_t c, int64_t npu, int reuse)
+{
+	struct device_request request = world_request(c, COLUMNS);
+	struct tensor *tensor = NULL;
+
+	request.reuse = reuse;
+	request.spec.address = npu < 0 ? NPUMEM_ANY : npu * 8192;
+	ck_assert_int_eq(tensors_alloc(&s.session, &request, &name, 1, &tensor, &s.world.error), 0);
+	return tensor;
+}
+
+static void begin(void)
+{
+	memset(&s, 0, sizeof(s));
+	world_init(&s.world);
+	session_init(&s.session, &s.world.service, 1001, 0, NULL);
+	s.scheduler = &s.world.service.scheduler;
+	s.host = place("host", 5, 0, NPUMEM_NEVER);
+	s.guest = place("guest", 3, 5, NPUMEM_UNCHECKED);
+	s.other = place("other", 8, -1, NPUMEM_NEVER);
+}
+
+static void end(void)
+{
+	session_deinit(&s.session);
+	world_deinit(&s.world);
+}
+
+static void on_ready(struct scheduler_entry *entry)
+{
+	(void)entry;
+}
+
+static struct scheduler_access access(struct tensor *root, bool writes, int64_t from, int64_t to)
+{
+	struct scheduler_access made = {.root = root, .range = tensor_range_whole(root), .writes = writes};
+
+	made.range.from.w = from;
+	made.range.to.w = to;
+	return made;
+}
+
+static struct scheduler_access whole(struct tensor *root, bool writes)
+{
+	return access(root, writes, 0, COLUMNS);
+}
+
+static void add(unsigned i, struct scheduler_access first)
+{
+	s.accesses[i][0] = first;
+	s.entries[i].ready = on_ready;
+	scheduler_enter(s.scheduler, &s.entries[i], &s.users[i], s.accesses[i], 1);
+}
+
+static bool runs(unsigned i)
+{
+	return s.entries[i].is_started;
+}
+
+static void leave(unsigned i)
+{
+	scheduler_leave(s.scheduler, &s.entries[i]);
+}
+
+static void leave_all(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		ck_assert_msg(runs(i), "entry %u never starts", i);
+		leave(i);
+	}
+	ck_assert_ptr_null(s.scheduler->first);
+}
+
+START_TEST(channels_apart_do_not_conflict)
+{
+	struct scheduler_access low = whole(s.other, true), high = whole(s.other, true);
+
+	low.range.to.c = 4;
+	high.range.from.c = 4;
+	add(0, low);
+	add(1, high);
+	ck_assert(runs(0) && runs(1));
+	leave_all(2);
+}
+END_TEST
+
+/* However many there are between that do not: one that is not looked at counts as in the way. */
+START_TEST(a_conflict_far_ahead_counts)
+{
+	add(0, access(s.other, true, 0, 10));
+	add(1, access(s.other, true, 10, 20));
+	for (unsigned i = 2; i < ENTRIES - 1; i++)
+		add(i, access(s.other, false, 10, 20));
+	add(ENTRIES - 1, access(s.other, true, 0, 10));
+	ck_assert(runs(0) && runs(1) && !runs(2) && !runs(ENTRIES - 1));
+	leave_all(ENTRIES);
+}
+END_TEST
+
+/* Of two roots that meet, who uses the one's data and a kernel that writes the other's footprint wait for each
+ * other, and nobody else does. */
+START_TEST(footprints_conflict_across_meetings)
+{
+	struct scheduler_access kernel = whole(s.guest, true);
+	struct scheduler_user *user = &s.users[9];
+
+	ck_assert_uint_eq(s.host->n_meetings, 1);
+	kernel.footprint = true;
+	add(0, whole(s.host, false));
+	ck_assert(!scheduler_is_clear(s.scheduler, user, &kernel, 1));
+	add(1, kernel);
+	ck_assert(runs(0) && !runs(1));
+	leave(0);
+	ck_assert(runs(1));
+	add(2, whole(s.host, false));
+	ck_assert(!runs(2));
+	leave(1);
+	ck_assert(runs(2));
+	add(3, whole(s.guest, true));
+	ck_assert(runs(3));
+	leave(2);
+	leave(3);
+	ck_assert_ptr_null(s.scheduler->first);
+}
+END_TEST
+
+/* A guest whose place is still searched for meets its host already, and has no owner yet. */
+START_TEST(a_kernel_beside_a_guest_that_is_being_placed)
+{
+	struct scheduler_access kernel = whole(s.host, true);
+	void *owner = s.guest->owner;
+
+	kernel.footprint = true;
+	s.guest->owner = NULL;
+	add(0, kernel);
+	add(1, kernel);
+	ck_assert(runs(0) && !runs(1));
+	leave(0);
+	ck_assert(runs(1));
+	leave(1);
+	ck_assert_ptr_null(s.scheduler->first);
+	s.guest->owner = owner;
+}
+END_TEST
+
+/* It had no queue that the kernel's arrival could have counted in. */
+START_TEST(a_guest_that_comes_while_a_kernel_runs_waits_for_it)
+{
+	struct scheduler_access kernel = whole(s.host, true);
+
+	kernel.footprint = true;
+	service_release(&s.world.service, s.guest);
+	add(0, kernel);
+	s.guest = place("late", 3, 5, NPUMEM_UNCHECKED);
+	add(1, whole(s.guest, false));
+	ck_assert(runs(0) && !runs(1));
+	leave(0);
+	ck_assert(runs(1));
+	leave(1);
+	ck_assert_uint_eq(record_of(s.guest)->n_met_footprints, 0);
+}
+END_TEST
+
+/* What must be there, and whose bytes may be anything, waits for a free alone; and a free for it, also where many
+ * read between them. */
+START_TEST(what_looks_at_no_bytes_waits_for_a_free_alone)
+{
+	struct scheduler_access looks = access(s.other, false, 0, 0), frees = whole(s.other, true);
+
+	looks.looks = frees.frees = true;
+	add(0, whole(s.other, true));
+	add(1, looks);
+	ck_assert(runs(0) && runs(1));
+	leave(0);
+	add(0, whole(s.other, false));
+	add(2, frees);
+	leave(0);
+	ck_assert(!runs(2));
+	add(3, looks);
+	ck_assert(!runs(3));
+	leave(1);
+	ck_assert(runs(2) && !runs(3));
+	leave(2);
+	ck_assert(runs(3));
+	leave(3);
+	ck_assert_ptr_null(s.scheduler->first);
+}
+END_TEST
+
+/* Entry 1 is in the way of entry 2 through the meeting alone, and ends after its root. */
+START_TEST(nobody_waits_for_a_root_that_goes_and_was_met)
+{
+	struct scheduler_access frees = whole(s.guest, true), kernel = whole(s.guest, true);
+
+	frees.frees = true;
+	kernel.footprint = true;
+	add(0, frees);
+	add(1, kernel);
+	add(2, whole(s.host, true));
+	ck_assert(runs(0) && !runs(1) && !runs(2));
+	scheduler_forget_root(s.scheduler, s.guest);
+	ck_assert(runs(1));
+	leave_all(3);
+	ck_assert_uint_eq(record_of(s.host)->n_met_footprints, 0);
+}
+END_TEST
+
+/* Entries 2 to 61 wait for entry 0, which stays, and entry 62 waits for entry 1. */
+START_TEST(many_that_wait_hide_no_one_from_what_it_waits_for)
+{
+	enum { WAIT = 60 };
+
+	add(0, access(s.other, true, 0, 10));
+	add(1, access(s.other, true, 10, 20));
+	for (unsigned i = 0; i < WAIT; i++)
+		add(2 + i, access(s.other, false, 0, 10));
+	add(2 + WAIT, access(s.other, true, 10, 20));
+	ck_assert(!runs(2) && !runs(2 + WAIT));
+	leave(1);
+	ck_assert(!runs(2) && runs(2 + WAIT));
+	leave(2 + WAIT);
+	leave(0);
+	for (unsigned i = 0; i < WAIT; i++) {
+		ck_assert_msg(runs(2 + i), "entry %u never starts", 2 + i);
+		leave(2 + i);
+	}
+	ck_assert_ptr_null(s.scheduler->first);
+}
+END_TEST
+
+/* Entry 1 reads all, and may not yet; entry 2 reads only what nobody writes. */
+START_TEST(one_that_reads_all_holds_up_nobody_who_reads)
+{
+	add(0, access(s.other, true, 0, 10));
+	add(1, whole(s.other, false));
+	add(2, access(s.other, false, 10, 20));
+	ck_assert(!runs(1) && runs(2));
+	leave(2);
+	leave(0);
+	leave(1);
+	ck_assert_ptr_null(s.scheduler->first);
+}
+END_TEST
+
+START_TEST(nobody_waits_for_a_root_that_goes)
+{
+	add(0, whole(s.other, true));
+	add(1, whole(s.other, true));
+	ck_assert(runs(0) && !runs(1));
+	scheduler_forget_root(s.scheduler, s.other);
+	ck_assert(runs(1));
+	leave(0);
+	leave(1);
+	ck_assert_ptr_null(s.scheduler->first);
+}
+END_TEST
+
+/* Entry 0 runs; entry 1 is exclusive, and is the first as soon as 0 is over; entry 2 came after it. */
+static void exclusive_beside(bool gives_way, bool is_long)
+{
+	add(0, whole(s.other, true));
+	s.entries[1].is_exclusive = true;
+	s.entries[1].gives_way = gives_way;
+	s.entries[1].ready = on_ready;
+	scheduler_enter(s.scheduler, &s.entries[1], &s.users[1], NULL, 0);
+	s.entries[2].is_long = is_long;
+	add(2, whole(s.host, true));
+	leave(0);
+	ck_assert(runs(2) && !runs(1));
+	add(3, whole(s.other, true));
+}
+
+START_TEST(an_exclusive_one_closes_the_device_once_it_is_first)
+{
+	exclusive_beside(_i % 2, _i / 2);
+	/* One that gives way lets others start beside what is long. */
+	ck_assert_int_eq(runs(3), _i == 3);
+	if (runs(3))
+		leave(3);
+	leave(2);
+	ck_assert(runs(1));
+	add(4, whole(s.host, true));
+	ck_assert(!runs(4));
+	leave(1);
+	ck_assert(runs(4));
+	leave(4);
+	if (_i != 3)
+		leave(3);
+	ck_assert_ptr_null(s.scheduler->first);
+}
+END_TEST
+
+/* What is long is over, and what is short still runs: from here on everybody waits. */
+START_TEST(one_that_gives_way_closes_it_beside_what_is_short)
+{
+	exclusive_beside(true, true);
+	leave(2);
+	ck_assert(runs(3) && !runs(1));
+	add(4, whole(s.host, true));
+	ck_assert(!runs(4));
+	leave(3);
+	ck_assert(runs(1));
+	leave(1);
+	ck_assert(runs(4));
+	leave(4);
+	ck_assert_uint_eq(s.scheduler->n_long, 0);
+}
+END_TEST
+
+/* Entry 2 writes what entry 1 is to read, and came after it; it could write already, but for another tensor. */
+START_TEST(what_came_after_a_read_waits_for_it)
+{
+	struct scheduler_access looks = access(s.host, false, 0, 0);
+	struct tensor_range range = tensor_range_whole(s.host);
+
+	looks.looks = true;
+	add(0, whole(s.other, true));
+	add(1, looks);
+	s.accesses[2][0] = whole(s.host, true);
+	s.accesses[2][1] = whole(s.other, true);
+	s.entries[2].ready = on_ready;
+	scheduler_enter(s.scheduler, &s.entries[2], &s.users[2], s.accesses[2], 2);
+	ck_assert(runs(1) && !runs(2));
+	ck_assert(scheduler_read_too(s.scheduler, &s.entries[1], &range));
+	leave(0);
+	ck_assert(!runs(2));
+	leave(1);
+	ck_assert(runs(2));
+	leave(2);
+	ck_assert_ptr_null(s.scheduler->first);
+}
+END_TEST
+
+/* Entry 0 only looked, so that entry 1 started beside it. */
+START_TEST(a_read_waits_for_a_write_that_came_after_it_and_has_started)
+{
+	struct scheduler_access looks = access(s.host, false, 0, 0);
+	struct tensor_range range = tensor_range_whole(s.host);
+
+	looks.looks = true;
+	add(0, looks);
+	add(1, whole(s.host, true));
+	ck_assert(runs(0) && runs(1));
+	ck_assert(!scheduler_read_too(s.scheduler, &s.entries[0], &range));
+	leave(1);
+	ck_assert(runs(0));
+	leave(0);
+	ck_assert_ptr_null(s.scheduler->first);
+}
+END_TEST
+
+/* Entry 3 only looked, and is to read what entry 2 writes. Entry 2 is behind entry 1, its user's, which is exclusive
+ * and can begin as soon as entry 3 waits. */
+START_TEST(one_that_waits_again_passes_the_device_on)
+{
+	struct scheduler_access looks = access(s.host, false, 0, 0);
+	struct tensor_range range = tensor_range_whole(s.host);
+
+	looks.looks = true;
+	add(0, whole(s.other, true));
+	s.entries[1].is_exclusive = true;
+	s.entries[1].ready = on_ready;
+	scheduler_enter(s.scheduler, &s.entries[1], &s.users[1], NULL, 0);
+	s.accesses[2][0] = whole(s.host, true);
+	s.entries[2].ready = on_ready;
+	scheduler_enter(s.scheduler, &s.entries[2], &s.users[1], s.accesses[2], 1);
+	add(3, looks);
+	ck_assert(runs(0) && !runs(1) && !runs(2) && runs(3));
+	leave(0);
+	ck_assert(!runs(1));
+	ck_assert(!scheduler_read_too(s.scheduler, &s.entries[3], &range));
+	for (unsigned i = 1; i < 4; i++) {
+		ck_assert_msg(runs(i), "entry %u never starts", i);
+		leave(i);
+	}
+	ck_assert_ptr_null(s.scheduler->first);
+}
+END_TEST
+
+Suite *suite_scheduler(void)
+{
+	Suite *suite = suite_create("service/scheduler");
+	TCase *tests = tcase_create("scheduler");
+
+	tcase_add_checked_fixture(tests, begin, end);
+	tcase_add_test(tests, channels_apart_do_not_conflict);
+	tcase_add_test(tests, what_came_after_a_read_waits_for_it);
+	tcase_add_test(tests, a_read_waits_for_a_write_that_came_after_it_and_has_started);
+	tcase_add_test(tests, one_that_waits_again_passes_the_device_on);
+	tcase_add_test(tests, a_conflict_far_ahead_counts);
+	tcase_add_test(tests, footprints_conflict_across_meetings);
+	tcase_add_test(tests, a_guest_that_comes_while_a_kernel_runs_waits_for_it);
+	tcase_add_test(tests, a_kernel_beside_a_guest_that_is_being_placed);
+	tcase_add_test(tests, what_looks_at_no_bytes_waits_for_a_free_alone);
+	tcase_add_test(tests, many_that_wait_hide_no_one_from_what_it_waits_for);
+	tcase_add_test(tests, one_that_reads_all_holds_up_nobody_who_reads);
+	tcase_add_test(tests, nobody_waits_for_a_root_that_goes);
+	tcase_add_test(tests, nobody_waits_for_a_root_that_goes_and_was_met);
+	tcase_add_loop_test(tests, an_exclusive_one_closes_the_device_once_it_is_first, 0, 4);
+	tcase_add_test(tests, one_that_gives_way_closes_it_beside_what_is_short);
+	suite_add_tcase(suite, tests);
+	return suite;
+}
