@@ -7,6 +7,7 @@
 #include "daemon/server/process/background.h"
 #include "daemon/server/process/options.h"
 #include "daemon/server/process/set_limits.h"
+#include "daemon/server/process/signals.h"
 #include "daemon/server/server.h"
 #include "daemon/server/process/tiles.h"
 
@@ -34,6 +35,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	set_limits_of_process();
+	signals_hold();
 	status = log_open((enum log_level)options.log);
 	if (status) {
 		fprintf(stderr, "npumemd: no log: %s\n", strerror(-status));

@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -58,8 +57,7 @@ static void on_refused(void *ctx, int fd)
 /* The last that keeps the loop alive. */
 static void close_rest(struct server *server)
 {
-	uv_close((uv_handle_t *)&server->terminate, NULL);
-	uv_close((uv_handle_t *)&server->interrupt, NULL);
+	signals_close(&server->signals);
 	uv_close((uv_handle_t *)&server->deadline, NULL);
 	uv_close((uv_handle_t *)&server->sweep, NULL);
 }
@@ -217,22 +215,20 @@ static void hang_up(void *ctx, struct session *session)
 	connections_hang_up(session);
 }
 
-static void on_signal(uv_signal_t *signal, int number)
+static void on_signal(void *ctx, const char *why)
 {
-	struct server *server = signal->data;
-	const char *what = number == SIGTERM ? "terminated" : "interrupted";
+	struct server *server = ctx;
 	unsigned n_requests, n = connections_busy(&server->connections, &n_requests);
 
-	if (server->is_stopping) {
-		log_line(LOG_LEVEL_WARNING, "%s again: %u requests of %u clients are cut off", what, n_requests,
-			 n);
+	if (why && server->is_stopping) {
+		log_line(LOG_LEVEL_WARNING, "%s again: %u requests of %u clients are cut off", why, n_requests, n);
 		connections_close(&server->connections, "the daemon ends");
 		return;
 	}
-	if (n_requests)
-		log_line(LOG_LEVEL_INFO, "%s: finishing %u requests of %u clients", what, n_requests, n);
-	else
-		log_line(LOG_LEVEL_INFO, "%s: finishing what runs", what);
+	if (why && n_requests)
+		log_line(LOG_LEVEL_INFO, "%s: finishing %u requests of %u clients", why, n_requests, n);
+	else if (why)
+		log_line(LOG_LEVEL_INFO, "%s: finishing what runs", why);
 	stop(server);
 }
 
@@ -364,29 +360,6 @@ static int close_device(struct server *server)
 	return state_close(&server->state, server->has_served && !server->connections.has_lost_state);
 }
 
-static void on_orphan(uv_signal_t *signal, int number)
-{
-	struct server *server = signal->data;
-
-	(void)number;
-	if (getppid() != server->parent)
-		stop(server);
-}
-
-/* The daemon of one client dies with it, even if that one forgets to close. The kernel's signal comes when the
- * thread ends that started this process, and not only when its process does: so the parent's pid is compared. */
-static int watch_parent(struct server *server)
-{
-	int status = uv_signal_init(&server->loop, &server->orphan);
-
-	server->orphan.data = server;
-	server->parent = getppid();
-	if (!status)
-		status = uv_signal_start(&server->orphan, on_orphan, SIGUSR1);
-	uv_unref((uv_handle_t *)&server->orphan);
-	return status ? status : prctl(PR_SET_PDEATHSIG, SIGUSR1) ? -errno : 0;
-}
-
 static int open_one(struct server *server, char *error)
 {
 	const struct device_options *device = &server->options->device;
@@ -439,45 +412,38 @@ static int open_socket(struct server *server, char *error)
 	return 0;
 }
 
-/* Timers cannot fail. */
-static int open_loop(struct server *server, char *error)
+static void open_timers(struct server *server)
 {
-	int status = uv_signal_init(&server->loop, &server->terminate);
-
 	uv_timer_init(&server->loop, &server->deadline);
 	uv_timer_init(&server->loop, &server->sweep);
 	uv_timer_init(&server->loop, &server->alarm);
-	server->terminate.data = server->interrupt.data = server->deadline.data = server;
-	server->alarm.data = server->sweep.data = server;
+	server->deadline.data = server->alarm.data = server->sweep.data = server;
 	uv_timer_start(&server->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
-	if (!status)
-		status = uv_signal_init(&server->loop, &server->interrupt);
-	if (!status)
-		status = uv_signal_start(&server->terminate, on_signal, SIGTERM);
-	if (!status)
-		status = uv_signal_start(&server->interrupt, on_signal, SIGINT);
-	return status ? fail(error, "cannot watch for signals", status) : 0;
 }
 
-/* A connection, or what connections come from. */
-static int open_what_is_served(struct server *server, char *error)
+/* All threads have been made. A daemon of one client ends with the process that started it, even if that forgets
+ * to close its connection. */
+static int open_signals(struct server *server, char *error)
 {
-	int status = server->options->fd >= 0 ? watch_parent(server) : 0;
+	int status;
 
-	if (status)
-		return fail(error, "no signal at the parent's end", status);
-	return server->is_private ? open_one(server, error) : open_socket(server, error);
+	server->signals.stop = on_signal;
+	server->signals.ctx = server;
+	status = signals_open(&server->signals, &server->loop, server->options->fd >= 0);
+	return status ? fail(error, "cannot watch for signals", status) : 0;
 }
 
 static int run(struct server *server, char *error)
 {
-	int status = open_loop(server, error);
+	int status;
 
+	open_timers(server);
 	/* Not of a private daemon: the environment it has inherited is its client's. */
-	if (!status && server->options->fd < 0)
+	if (server->options->fd < 0)
 		notify_open(&server->notify, &server->loop);
+	status = open_device(server, error);
 	if (!status)
-		status = open_device(server, error);
+		status = open_signals(server, error);
 	if (status)
 		return status;
 	stopwatch_open(&server->stopwatch, &server->turns, &server->loop, &server->service.metrics);
@@ -485,15 +451,13 @@ static int run(struct server *server, char *error)
 	server->turns.settle = settle;
 	server->turns.ctx = server;
 	open_waited(server);
-	status = open_what_is_served(server, error);
+	status = server->is_private ? open_one(server, error) : open_socket(server, error);
 	if (status)
 		return status;
 	server->has_served = true;
 	spin_run(&server->loop, &server->turns, (unsigned)server->options->spin_us);
 	turns_close(&server->turns);
 	uv_close((uv_handle_t *)&server->waited, NULL);
-	if (server->options->fd >= 0)
-		uv_close((uv_handle_t *)&server->orphan, NULL);
 	log_line(LOG_LEVEL_INFO, "stopped");
 	return 0;
 }

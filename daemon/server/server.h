@@ -13,6 +13,7 @@
 #include "daemon/server/process/notify.h"
 #include "daemon/server/process/options.h"
 #include "daemon/server/process/disk.h"
+#include "daemon/server/process/signals.h"
 #include "daemon/server/process/state.h"
 #include "daemon/server/loop/closer.h"
 #include "daemon/server/loop/share.h"
@@ -35,9 +36,7 @@ struct server {
 	struct accept accept;
 	struct notify notify;
 	struct stopwatch stopwatch;
-	uv_signal_t terminate, interrupt;
-	uv_signal_t orphan; /* of a daemon with one client: its parent may be gone */
-	pid_t parent;
+	struct signals signals;
 	uv_timer_t deadline; /* of what still runs, while the daemon is going down */
 	uv_timer_t sweep;    /* looks for clients that take too long */
 	uv_timer_t alarm;    /* for what is due by the clock: rpc_tick */
