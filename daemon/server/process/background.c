@@ -1,5 +1,5 @@
-/* A pipe from the daemon to the process that was started: what comes through is printed, and its end without a
- * word is a daemon that did not start, which has said why on stderr. */
+/* The daemon sends its start message through a pipe to the process that was started, which prints it. If the pipe
+ * ends without a message, the daemon did not start; the reason is on stderr. */
 #include "daemon/server/process/background.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ int background_begin(void)
 	return 0;
 }
 
-/* Whose end somebody may wait for: a shell that substitutes a command, or ssh. */
+/* A shell that substitutes a command waits for the end of its output, and so does ssh. */
 static void let_go(int fd, int null)
 {
 	struct stat file;

@@ -1,4 +1,4 @@
-/* Owns the thread and the loop's handle for it. Does not decide what is written: store/log.c. */
+/* Owns the thread and the loop's handle for it. Does not decide what is written: store/log/rounds.c. */
 #include "daemon/server/process/disk.h"
 
 static void wake(void *ctx)

@@ -1,4 +1,4 @@
-/* A fault of an access is raised in the thread that makes it, so the guard is the thread's own. */
+/* A SIGBUS is delivered to the thread that made the access, so each thread has its own guard. */
 #include "daemon/server/process/fault.h"
 
 #include <setjmp.h>

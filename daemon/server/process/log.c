@@ -1,9 +1,8 @@
-/* The daemon's only voice. A pipe that is not read, a stopped terminal, a busy journal: writing may take forever,
- * and stderr cannot be made non-blocking, as that would change it for all processes that share it. So a thread of
- * its own writes, and what finds no room meanwhile is counted, and told as soon as there is some. Clients can
- * cause lines as they like, so a uid gets no more than half of the room that the others left: there is some for a
- * newcomer. Invariant: `filling` is the callers', under the mutex, and `writing` the thread's; both hold whole
- * lines. */
+/* A write to stderr may wait forever: for the reader of a pipe, a stopped terminal, a busy journal. stderr cannot
+ * be made non-blocking, as that would change it for all processes that share it. So a thread writes. Lines without
+ * room are counted, and their number is logged as soon as there is room. A client can cause any number of lines, so
+ * the lines of a uid get at most half of the room that the others have left.
+ * Invariant: `filling` is the callers', under the mutex, and `writing` the thread's; both hold whole lines. */
 #include "daemon/server/process/log.h"
 
 #include <errno.h>

@@ -411,7 +411,7 @@ static enum options_result parse_all(int argc, char **argv, struct options *opti
 	return finish(&parse);
 }
 
-/* Words of the command line are said again, but no line breaks and no letters that a terminal obeys. */
+/* Messages quote words of the command line, without line breaks and control characters. */
 static void make_printable(char *error)
 {
 	struct npumem_error printable;

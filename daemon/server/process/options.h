@@ -24,18 +24,18 @@ struct options {
 	bool background;		 /* go there once the socket listens */
 	struct device_options device;
 	int log; /* enum log_level */
-	/* What a client may take for a frame and for its replies, and what runs when the daemon is to stop. */
+	/* For a client to send a frame, for it to read its replies, and for requests to end after a signal. */
 	int64_t frame_seconds, drain_seconds, stop_seconds;
-	const char *state_dir;	/* what outlives the process lies there, of the command line; NULL: nothing does */
-	const char *describe_state; /* a directory that is described, instead of a daemon */
-	int64_t set_aside; /* states at most; 0: a state that cannot be used is refused */
+	const char *state_dir;	/* of the state, on the command line; NULL: no state is kept */
+	const char *describe_state; /* only describe this state directory; NULL: run the daemon */
+	int64_t set_aside; /* unusable states that are set aside at most; 0: the daemon refuses to start on one */
 	const char *subuid;	/* the file with the subordinate uids */
 	const char *users;	/* group of the socket file; NULL: the daemon's */
 	const char *boot_id;	/* of the machine; NULL: it can be read */
-	bool durable;		/* a loss of power, too */
-	bool replay;		/* each session of it waits under its number */
+	bool durable;		/* the state survives a loss of power */
+	bool replay;		/* for npumemctl replay: a session waits under its number */
 	int64_t resume_seconds; /* that a session waits for its client */
-	int64_t spin_us;	/* the loop asks again so long before it sleeps; 0: not at all */
+	int64_t spin_us;	/* for which the loop polls before it sleeps */
 	uint64_t limits[LIMITS_N]; /* of every uid; 0: as limits_init has it */
 	bool refuse_holes;	   /* in memory that is shared, also where no cgroup limits the daemon's */
 	bool allow_any_pins;	   /* they need not leave a place for each user (places.h) */

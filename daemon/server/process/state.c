@@ -112,7 +112,7 @@ static enum store_verdict compare(const void *bytes, size_t n_bytes, char *words
 	return STORE_OTHER_GEOMETRY;
 }
 
-/* The first of the unit's, which systemd names with colons between. */
+/* The unit's first state directory; systemd puts colons between several. */
 static const char *aside_directory(char *path, size_t bytes)
 {
 	const char *names = getenv("STATE_DIRECTORY");
@@ -123,7 +123,7 @@ static const char *aside_directory(char *path, size_t bytes)
 	return path;
 }
 
-/* In a handler of signals. A file of the state that another process has cut short ends the daemon here. */
+/* Called in a signal handler. A file of the state that another process has cut short ends the daemon here. */
 static void say_file(void *ctx, const void *address)
 {
 	static const char before[] = "npumemd: SIGBUS: the file ",
