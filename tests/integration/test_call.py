@@ -149,21 +149,22 @@ class Call(TestCase):
         good = '{"tensors": [{"name": "x", "spec": {"shape": {"n": %s}}}]}'
         self.refused(good % '"x"', "tensors[0].spec.shape.n", "no integer", "alloc")
         self.refused(good % "1.5", "tensors[0].spec.shape.n", "no integer", "alloc")
-        self.refused(good % "9223372036854775808", "tensors[0].spec.shape.n", "is not", "alloc")
-        self.refused('{"tensors": {}}', "tensors", '"["', "alloc")
+        self.refused(good % '"9223372036854775808"', "tensors[0].spec.shape.n", "is not", "alloc")
+        self.refused(good % "9223372036854775808", "", "too big integer", "alloc")
+        self.refused('{"tensors": {}}', "tensors", "no list", "alloc")
         self.refused('{"tensors": [{"nam": "x"}]}', "tensors[0]", "there are: spec, name, reuse", "alloc")
         self.refused('{"tensor": {"name": "x"}, "integer": 1, "real": 1}', "real", "beside integer", "fill")
         self.refused('{"data": "A"}', "data", "base64", "write")
         self.refused('{"details": 1}', "details", "neither true nor false", "info")
         self.refused('{"kernel": "CONV3D"}', "kernel", "none of KERNEL_UNSPECIFIED, CONV2D", "run")
-        self.refused("{", "", "quotes", "info")
-        self.refused("[]", "", '"{"', "info")
-        self.refused("{} {}", "", "more after its end", "info")
+        self.refused("{", "", "byte 1: string or '}' expected", "info")
+        self.refused("[]", "", "no object", "info")
+        self.refused("{} {}", "", "end of file expected", "info")
         for words, says in (((), "takes a method"), (("aloc",), 'did you mean "alloc"'), (("info", "{}", "{}"), "call")):
             result = self.run_ctl("call", *words)
             self.assertEqual(result.returncode, 2, result)
             self.assertIn(says, result.stderr)
-        # What the daemon refuses is told as ever.
+        # A refusal of the daemon.
         answer, error = self.call("open", pb.OpenRequest(tensor=ref("none")))
         self.assertEqual((answer, error["status"]), (None, "NOT_FOUND"))
 

@@ -34,7 +34,7 @@ ROWS = {
         "daemon/server/", "daemon/rpc/", "daemon/service/", "daemon/store/", "daemon/device/", "proto/", "uv", "posix",
     ],
     "daemon/main.c": ["daemon/server/"],
-    "client/lib": ["client/lib/", "proto/", "protobuf-c/", "posix"],
+    "client/lib": ["client/lib/", "proto/", "protobuf-c/", "jansson", "posix"],
     "client/ctl": ["client/ctl/", "jansson", "zlib", "posix"],
     "client/static": ["grp", "pwd"],
 }

@@ -10,7 +10,8 @@
 /* A double holds all integers up to here exactly. */
 #define DOUBLE_EXACT (INT64_C(1) << 53)
 
-size_t json_utf8(const unsigned char *at)
+/* Bytes of the UTF-8 sequence at `at`; 0: it is none. */
+static size_t utf8_bytes(const unsigned char *at)
 {
 	size_t n = at[0] < 0x80			   ? 1
 		   : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
@@ -32,7 +33,7 @@ void json_text(FILE *out, const char *text)
 	const unsigned char *at = (const unsigned char *)text;
 	fputc('"', out);
 	while (*at) {
-		size_t n = json_utf8(at);
+		size_t n = utf8_bytes(at);
 		if (*at == '"' || *at == '\\')
 			fprintf(out, "\\%c", *at);
 		else if (*at < 0x20)

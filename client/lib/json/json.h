@@ -20,8 +20,6 @@ bool json_members(FILE *out, const ProtobufCMessage *message, bool more, enum js
 /* A string, quoted; what is no valid UTF-8 becomes "?". */
 void json_text(FILE *out, const char *text);
 
-/* Bytes of the UTF-8 sequence at `at`; 0: it is none. */
-size_t json_utf8(const unsigned char *at);
 /* Bytes of one value of a field in its message, or in its list. */
 size_t json_value_bytes(const ProtobufCFieldDescriptor *field);
 

@@ -1,21 +1,25 @@
-/* Invariant: what is read is in its message only when it is whole, so that this can be freed at any time.
- * No message of the wire holds one of its own type: what is nested is no deeper than they are. */
+/* By the descriptors that protoc-c generates. Invariant: a value is in its message only when it is complete, so that
+ * the message can be freed at any time. */
 #include "client/lib/json/json_read.h"
 
-#include <assert.h>
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/lib/json/json.h"
-#include "client/lib/json/json_token.h"
 
-enum { FIELDS_MAX = 64, KNOWN_BYTES = 400 };
+enum { PATH_BYTES = 200, KNOWN_BYTES = 400, WORD_BYTES = 64 };
 
 struct reading {
-	struct json_reader reader;
 	ProtobufCAllocator *allocator;
+	struct npumem_error *error; /* may be NULL */
+	/* The member that is read: "tensors[0].spec.dtype". Cut where it is too long. */
+	char path[PATH_BYTES];
+	size_t path_bytes;
 };
 
 union value {
@@ -42,65 +46,100 @@ static void release(struct reading *reading, void *memory)
 
 static int no_memory(struct reading *reading)
 {
-	return npumem_error_set(reading->reader.error, NPUMEM_RESOURCE_EXHAUSTED,
+	return npumem_error_set(reading->error, NPUMEM_RESOURCE_EXHAUSTED,
 				"no memory in this process for the request");
 }
 
-static int read_object(struct reading *reading, const ProtobufCMessageDescriptor *type, ProtobufCMessage **out);
+/* Always returns NPUMEM_INVALID. */
+static int __attribute__((format(printf, 2, 3))) refuse(struct reading *reading, const char *format, ...)
+{
+	char message[NPUMEM_MESSAGE_BYTES];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	npumem_error_set(reading->error, NPUMEM_INVALID, "%s%s%s", reading->path, reading->path_bytes ? ": " : "",
+			 message);
+	npumem_error_text(reading->error, "field", reading->path);
+	return NPUMEM_INVALID;
+}
+
+/* Adds ".name" to the path, or "[index]" where `name` is NULL. Returns the path's length before, for `leave`. */
+static size_t enter(struct reading *reading, const char *name, size_t index)
+{
+	size_t before = reading->path_bytes, room = sizeof(reading->path) - before;
+	char *to = reading->path + before;
+	int n = name ? snprintf(to, room, "%s%s", before ? "." : "", name) : snprintf(to, room, "[%zu]", index);
+	reading->path_bytes += (size_t)n < room ? (size_t)n : room - 1;
+	return before;
+}
+
+static void leave(struct reading *reading, size_t path_bytes)
+{
+	reading->path_bytes = path_bytes;
+	reading->path[path_bytes] = 0;
+}
+
+static int read_object(struct reading *reading, const json_t *from, const ProtobufCMessageDescriptor *type,
+		       ProtobufCMessage **out);
 
 /* ---- numbers ---- */
 
-static int read_signed(struct reading *reading, int64_t low, int64_t high, int64_t *value)
+/* The digits of an integer, which may stand in quotes; jansson has none above 2^63 - 1 without. */
+static const char *integer_word(const json_t *from, char word[WORD_BYTES])
 {
-	char word[JSON_WORD_BYTES], *end;
-	int status = json_token_number(&reading->reader, word);
-	if (status)
-		return status;
+	if (json_is_integer(from))
+		snprintf(word, WORD_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(from));
+	else
+		snprintf(word, WORD_BYTES, "%s", json_is_string(from) ? json_string_value(from) : "");
+	return word[strspn(word, "-0123456789")] ? "" : word;
+}
+
+static int read_signed(struct reading *reading, const json_t *from, int64_t low, int64_t high, int64_t *value)
+{
+	char buffer[WORD_BYTES], *end;
+	const char *word = integer_word(from, buffer);
 	errno = 0;
 	*value = strtoll(word, &end, 10);
-	if (word[strspn(word, "-0123456789")] || *end || end == word)
-		return json_token_fail(&reading->reader, "\"%s\" is no integer", word);
+	if (*end || end == word)
+		return refuse(reading, "is no integer");
 	if (errno || *value < low || *value > high)
-		return json_token_fail(&reading->reader, "%s is not %lld to %lld", word, (long long)low,
-				       (long long)high);
+		return refuse(reading, "%s is not %lld to %lld", word, (long long)low, (long long)high);
 	return 0;
 }
 
-static int read_unsigned(struct reading *reading, uint64_t *value)
+static int read_unsigned(struct reading *reading, const json_t *from, uint64_t *value)
 {
-	char word[JSON_WORD_BYTES], *end;
-	int status = json_token_number(&reading->reader, word);
-	if (status)
-		return status;
+	char buffer[WORD_BYTES], *end;
+	const char *word = integer_word(from, buffer);
 	errno = 0;
 	*value = strtoull(word, &end, 10);
-	if (word[strspn(word, "-0123456789")] || *end || end == word)
-		return json_token_fail(&reading->reader, "\"%s\" is no integer", word);
+	if (*end || end == word)
+		return refuse(reading, "is no integer");
 	if (errno || word[0] == '-')
-		return json_token_fail(&reading->reader, "%s is not 0 to 2^64 - 1", word);
+		return refuse(reading, "%s is not 0 to 2^64 - 1", word);
 	return 0;
 }
 
-static int read_narrow(struct reading *reading, uint32_t *value)
+static int read_real(struct reading *reading, const json_t *from, double *value)
 {
-	int64_t wide = 0;
-	int status = read_signed(reading, 0, UINT32_MAX, &wide);
-	*value = (uint32_t)wide;
-	return status;
-}
-
-static int read_real(struct reading *reading, double *value)
-{
-	char word[JSON_WORD_BYTES], *end;
-	int status = json_token_number(&reading->reader, word);
-	if (status)
-		return status;
-	*value = !strcmp(word, "NaN") ? (double)NAN : !strcmp(word, "Infinity") ? INFINITY : -INFINITY;
-	if (!strcmp(word, "NaN") || !strcmp(word, "Infinity") || !strcmp(word, "-Infinity"))
+	static const struct {
+		const char *word;
+		double value;
+	} words[] = {{"NaN", (double)NAN}, {"Infinity", INFINITY}, {"-Infinity", -INFINITY}};
+	const char *text = json_string_value(from);
+	char *end;
+	*value = json_number_value(from);
+	if (json_is_number(from))
 		return 0;
-	*value = strtod(word, &end);
-	if (word[strspn(word, "+-.0123456789eE")] || *end || end == word || !isfinite(*value))
-		return json_token_fail(&reading->reader, "\"%s\" is no number", word);
+	for (unsigned i = 0; text && i < sizeof(words) / sizeof(*words); i++) {
+		*value = words[i].value;
+		if (!strcmp(text, words[i].word))
+			return 0;
+	}
+	*value = text ? strtod(text, &end) : 0;
+	if (!text || text[strspn(text, "+-.0123456789eE")] || *end || end == text || !isfinite(*value))
+		return refuse(reading, "is no number");
 	return 0;
 }
 
@@ -111,51 +150,36 @@ static const char *known_values(const ProtobufCEnumDescriptor *type, char text[K
 {
 	size_t used = 0;
 	text[0] = 0;
-	for (unsigned i = 0; i < type->n_values && used < KNOWN_BYTES - JSON_WORD_BYTES; i++)
+	for (unsigned i = 0; i < type->n_values && used < KNOWN_BYTES - WORD_BYTES; i++)
 		used += (size_t)snprintf(text + used, KNOWN_BYTES - used, "%s%.60s", i ? ", " : "",
 					 type->values[i].name);
 	return text;
 }
 
-static int read_enum(struct reading *reading, const ProtobufCEnumDescriptor *type, int32_t *value)
+static int read_enum(struct reading *reading, const json_t *from, const ProtobufCEnumDescriptor *type, int32_t *value)
 {
-	const ProtobufCEnumValue *row;
-	char word[JSON_WORD_BYTES], known[KNOWN_BYTES];
-	size_t n;
-	if (json_token_peek(&reading->reader) != '"') {
-		int64_t number = 0;
-		int status = read_signed(reading, INT32_MIN, INT32_MAX, &number);
-		*value = (int32_t)number;
-		return status;
-	}
-	int status = json_token_string(&reading->reader, word, sizeof(word), &n);
-	if (status)
-		return status;
-	row = protobuf_c_enum_descriptor_get_value_by_name(type, word);
-	if (!row)
-		return json_token_fail(&reading->reader, "%s is none of %s", word, known_values(type, known));
-	*value = row->value;
-	return 0;
+	const char *word = json_string_value(from);
+	const ProtobufCEnumValue *row = word ? protobuf_c_enum_descriptor_get_value_by_name(type, word) : NULL;
+	char known[KNOWN_BYTES];
+	int64_t number = 0;
+	if (word && !row)
+		return refuse(reading, "%.60s is none of %s", word, known_values(type, known));
+	int status = row ? 0 : read_signed(reading, from, INT32_MIN, INT32_MAX, &number);
+	*value = row ? row->value : (int32_t)number;
+	return status;
 }
 
-static int read_truth(struct reading *reading, protobuf_c_boolean *value)
+/* Copies the string, with its zero byte. */
+static int read_text(struct reading *reading, const json_t *from, char **text)
 {
-	*value = json_token_word(&reading->reader, "true");
-	if (*value || json_token_word(&reading->reader, "false"))
-		return 0;
-	return json_token_fail(&reading->reader, "is neither true nor false");
-}
-
-static int read_text(struct reading *reading, char **text, size_t *n)
-{
-	size_t room = json_token_string_room(&reading->reader);
-	*text = allocate(reading, room ? room : 1);
+	if (!json_is_string(from))
+		return refuse(reading, "is no string");
+	size_t bytes = json_string_length(from) + 1;
+	*text = allocate(reading, bytes);
 	if (!*text)
 		return no_memory(reading);
-	int status = json_token_string(&reading->reader, *text, room, n);
-	if (status)
-		release(reading, *text);
-	return status;
+	memcpy(*text, json_string_value(from), bytes);
+	return 0;
 }
 
 static int base64_value(char c)
@@ -195,97 +219,77 @@ static long get_base64(const char *text, size_t n, uint8_t *to)
 	return (long)used;
 }
 
-static int read_bytes(struct reading *reading, ProtobufCBinaryData *bytes)
+static int read_bytes(struct reading *reading, const json_t *from, ProtobufCBinaryData *bytes)
 {
 	char *text;
-	size_t n;
-	int status = read_text(reading, &text, &n);
+	int status = read_text(reading, from, &text);
 	if (status)
 		return status;
-	long decoded = get_base64(text, n, (uint8_t *)text);
+	long decoded = get_base64(text, json_string_length(from), (uint8_t *)text);
 	if (decoded < 0) {
 		release(reading, text);
-		return json_token_fail(&reading->reader, "is no base64");
+		return refuse(reading, "is no base64");
 	}
 	*bytes = (ProtobufCBinaryData){(size_t)decoded, (uint8_t *)text};
 	return 0;
 }
 
-static int read_value(struct reading *reading, const ProtobufCFieldDescriptor *field, union value *value)
+static int read_value(struct reading *reading, const json_t *from, const ProtobufCFieldDescriptor *field,
+		      union value *value)
 {
-	size_t n;
+	int64_t narrow = 0;
+	int status;
 	switch (field->type) {
 	case PROTOBUF_C_TYPE_ENUM:
-		return read_enum(reading, field->descriptor, &value->enumerator);
+		return read_enum(reading, from, field->descriptor, &value->enumerator);
 	case PROTOBUF_C_TYPE_BOOL:
-		return read_truth(reading, &value->truth);
+		value->truth = json_is_true(from);
+		return json_is_boolean(from) ? 0 : refuse(reading, "is neither true nor false");
 	case PROTOBUF_C_TYPE_UINT32:
 	case PROTOBUF_C_TYPE_FIXED32:
-		return read_narrow(reading, &value->narrow);
+		status = read_signed(reading, from, 0, UINT32_MAX, &narrow);
+		value->narrow = (uint32_t)narrow;
+		return status;
 	case PROTOBUF_C_TYPE_UINT64:
 	case PROTOBUF_C_TYPE_FIXED64:
-		return read_unsigned(reading, &value->wide);
+		return read_unsigned(reading, from, &value->wide);
 	case PROTOBUF_C_TYPE_INT64:
 	case PROTOBUF_C_TYPE_SINT64:
-		return read_signed(reading, INT64_MIN, INT64_MAX, &value->integer);
+		return read_signed(reading, from, INT64_MIN, INT64_MAX, &value->integer);
 	case PROTOBUF_C_TYPE_DOUBLE:
-		return read_real(reading, &value->real);
+		return read_real(reading, from, &value->real);
 	case PROTOBUF_C_TYPE_STRING:
-		return read_text(reading, &value->text, &n);
+		return read_text(reading, from, &value->text);
 	case PROTOBUF_C_TYPE_BYTES:
-		return read_bytes(reading, &value->bytes);
+		return read_bytes(reading, from, &value->bytes);
 	case PROTOBUF_C_TYPE_MESSAGE:
-		return read_object(reading, field->descriptor, &value->message);
+		return read_object(reading, from, field->descriptor, &value->message);
 	default:
-		return json_token_fail(&reading->reader, "is of a type that has no JSON here");
+		return refuse(reading, "is of a type that has no JSON here");
 	}
 }
 
-/* ---- lists ---- */
-
-static bool grow(struct reading *reading, uint8_t **list, size_t n, size_t bytes)
-{
-	/* At 1, 2, 4, … elements. */
-	if (n & (n - 1))
-		return true;
-	uint8_t *grown = allocate(reading, (n ? 2 * n : 1) * bytes);
-	if (!grown)
-		return false;
-	if (n)
-		memcpy(grown, *list, n * bytes);
-	if (n)
-		release(reading, *list);
-	*list = grown;
-	return true;
-}
-
-static int read_element(struct reading *reading, ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
-			size_t *n)
+static int read_list(struct reading *reading, const json_t *from, ProtobufCMessage *message,
+		     const ProtobufCFieldDescriptor *field)
 {
 	uint8_t **list = (uint8_t **)(void *)((uint8_t *)message + field->offset);
-	size_t bytes = json_value_bytes(field), up;
-	union value value;
-	if (!grow(reading, list, *n, bytes))
-		return no_memory(reading);
-	up = json_token_down(&reading->reader, NULL, *n);
-	int status = read_value(reading, field, &value);
-	if (status)
-		return status;
-	json_token_up(&reading->reader, up);
-	memcpy(*list + (*n)++ * bytes, &value, bytes);
-	return 0;
-}
-
-static int read_list(struct reading *reading, ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
-{
 	size_t *n = (size_t *)(void *)((uint8_t *)message + field->quantifier_offset);
-	int status = json_token_expect(&reading->reader, '[');
-	if (status || json_token_take(&reading->reader, ']'))
-		return status;
-	do
-		status = read_element(reading, message, field, n);
-	while (!status && json_token_take(&reading->reader, ','));
-	return status ? status : json_token_expect(&reading->reader, ']');
+	size_t bytes = json_value_bytes(field), length = json_array_size(from);
+	if (!json_is_array(from))
+		return refuse(reading, "is no list");
+	*list = length ? allocate(reading, length * bytes) : NULL;
+	if (length && !*list)
+		return no_memory(reading);
+	for (; *n < length; (*n)++) {
+		union value value;
+		size_t up = enter(reading, NULL, *n);
+		int status = read_value(reading, json_array_get(from, *n), field, &value);
+		if (status)
+			return status;
+		leave(reading, up);
+		memcpy(*list + *n * bytes, &value, bytes);
+	}
+	return 0;
 }
 
 /* ---- objects ---- */
@@ -294,10 +298,10 @@ static int refuse_name(struct reading *reading, const ProtobufCMessageDescriptor
 {
 	char known[KNOWN_BYTES] = "none";
 	size_t used = 0;
-	for (unsigned i = 0; i < type->n_fields && used < KNOWN_BYTES - JSON_WORD_BYTES; i++)
+	for (unsigned i = 0; i < type->n_fields && used < KNOWN_BYTES - WORD_BYTES; i++)
 		used += (size_t)snprintf(known + used, KNOWN_BYTES - used, "%s%.60s", i ? ", " : "",
 					 type->fields[i].name);
-	return json_token_fail(&reading->reader, "no member is called \"%s\"; there are: %s", name, known);
+	return refuse(reading, "no member is called \"%.60s\"; there are: %s", name, known);
 }
 
 /* The member of a oneof that is there already, or NULL. */
@@ -312,18 +316,19 @@ static const char *rival_of(const ProtobufCMessage *message, const ProtobufCFiel
 	return rival ? rival->name : NULL;
 }
 
-static int read_field(struct reading *reading, ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+static int read_field(struct reading *reading, const json_t *from, ProtobufCMessage *message,
+		      const ProtobufCFieldDescriptor *field)
 {
 	uint8_t *base = (uint8_t *)message;
 	const char *rival = rival_of(message, field);
 	union value value;
-	if (json_token_word(&reading->reader, "null"))
+	if (json_is_null(from))
 		return 0;
 	if (rival)
-		return json_token_fail(&reading->reader, "is given beside %s, and only one of them may be", rival);
+		return refuse(reading, "is given beside %s, and only one of them may be", rival);
 	if (field->label == PROTOBUF_C_LABEL_REPEATED)
-		return read_list(reading, message, field);
-	int status = read_value(reading, field, &value);
+		return read_list(reading, from, message, field);
+	int status = read_value(reading, from, field, &value);
 	if (status)
 		return status;
 	memcpy(base + field->offset, &value, json_value_bytes(field));
@@ -332,51 +337,37 @@ static int read_field(struct reading *reading, ProtobufCMessage *message, const 
 	return 0;
 }
 
-static int read_member(struct reading *reading, ProtobufCMessage *message, bool seen[FIELDS_MAX])
+static int read_members(struct reading *reading, const json_t *from, ProtobufCMessage *message)
 {
-	struct json_reader *reader = &reading->reader;
 	const ProtobufCMessageDescriptor *type = message->descriptor;
-	char name[JSON_WORD_BYTES];
-	size_t n, up;
-	int status = json_token_string(reader, name, sizeof(name), &n);
-	if (status)
-		return status;
-	const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field_by_name(type, name);
-	if (!field)
-		return refuse_name(reading, type, name);
-	up = json_token_down(reader, name, 0);
-	if (seen[field - type->fields])
-		return json_token_fail(reader, "is given twice");
-	seen[field - type->fields] = true;
-	status = json_token_expect(reader, ':');
-	if (!status)
-		status = read_field(reading, message, field);
-	if (!status)
-		json_token_up(reader, up);
-	return status;
+	const ProtobufCFieldDescriptor *field;
+	const char *name;
+	json_t *value;
+	json_object_foreach((json_t *)(uintptr_t)from, name, value)
+	{
+		field = protobuf_c_message_descriptor_get_field_by_name(type, name);
+		if (!field)
+			return refuse_name(reading, type, name);
+		size_t up = enter(reading, name, 0);
+		int status = read_field(reading, value, message, field);
+		if (status)
+			return status;
+		leave(reading, up);
+	}
+	return 0;
 }
 
-static int read_members(struct reading *reading, ProtobufCMessage *message)
+static int read_object(struct reading *reading, const json_t *from, const ProtobufCMessageDescriptor *type,
+		       ProtobufCMessage **out)
 {
-	bool seen[FIELDS_MAX] = {false};
-	int status = json_token_expect(&reading->reader, '{');
-	if (status || json_token_take(&reading->reader, '}'))
-		return status;
-	do
-		status = read_member(reading, message, seen);
-	while (!status && json_token_take(&reading->reader, ','));
-	return status ? status : json_token_expect(&reading->reader, '}');
-}
-
-static int read_object(struct reading *reading, const ProtobufCMessageDescriptor *type, ProtobufCMessage **out)
-{
-	ProtobufCMessage *message = allocate(reading, type->sizeof_message);
-	assert(type->n_fields <= FIELDS_MAX);
 	*out = NULL;
+	if (!json_is_object(from))
+		return refuse(reading, "is no object");
+	ProtobufCMessage *message = allocate(reading, type->sizeof_message);
 	if (!message)
 		return no_memory(reading);
 	type->message_init(message);
-	int status = read_members(reading, message);
+	int status = read_members(reading, from, message);
 	if (status)
 		protobuf_c_message_free_unpacked(message, reading->allocator);
 	else
@@ -387,13 +378,14 @@ static int read_object(struct reading *reading, const ProtobufCMessageDescriptor
 int json_read(const char *text, const ProtobufCMessageDescriptor *type, ProtobufCAllocator *allocator,
 	      ProtobufCMessage **out, struct npumem_error *error)
 {
-	struct reading reading = {.reader = {.text = text, .at = text, .error = error}, .allocator = allocator};
-	int status = read_object(&reading, type, out);
-	if (!status)
-		status = json_token_expect(&reading.reader, 0);
-	if (status && *out) {
-		protobuf_c_message_free_unpacked(*out, allocator);
-		*out = NULL;
-	}
+	struct reading reading = {.allocator = allocator, .error = error};
+	json_error_t wrong;
+	json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &wrong);
+	*out = NULL;
+	if (!root && json_error_code(&wrong) == json_error_out_of_memory)
+		return no_memory(&reading);
+	int status = root ? read_object(&reading, root, type, out)
+			  : refuse(&reading, "byte %d: %s", wrong.position, wrong.text);
+	json_decref(root);
 	return status;
 }

@@ -6,10 +6,10 @@
 
 #include <npumem/types.h>
 
-/* The object that `text` is, as a message of this type, which the caller frees by the allocator. Enumerations are
- * names or numbers, numbers of 64 bits also strings, bytes base64, and what is null is left out; an unknown
- * member, or one given twice, is refused. 0; INVALID, whose message and field "field" say where;
- * RESOURCE_EXHAUSTED. */
+/* Makes a message of this type from an object; the caller frees it by the allocator. Enumerations are names or
+ * numbers. Integers may be strings; those above 2^63 - 1 must be. Bytes are base64. A member that is null counts as
+ * absent. An unknown member, or one given twice, is refused. 0; INVALID, with the member in the message and in the
+ * error's field "field"; RESOURCE_EXHAUSTED. */
 int json_read(const char *text, const ProtobufCMessageDescriptor *type, ProtobufCAllocator *allocator,
 	      ProtobufCMessage **out, struct npumem_error *error);
 
