@@ -263,6 +263,14 @@ class Costs(TestCase):
         self.ctl(*options, text=json.dumps(self.network(max(fitting))))
         self.ctl(*options, text=json.dumps(self.network(max(fitting) + 1)), code=1, says="npumemctl plan tells")
 
+    def test_largest_batch_of_a_factor_for_all_samples(self):
+        mac = {"run": "mac", "in1": "y", "in2": "one", "acc": "z", "out": "z"}
+        device = ("--npus", "4", "--npu-bytes", "16384")
+        most = self.plan(self.network(1, mac), *device, "--max-batch", "x")["max_batch"]
+        self.assertGreater(most, 1)
+        self.assertTrue(self.fits(self.network(most, mac), device))
+        self.assertFalse(self.fits(self.network(most + 1, mac), device))
+
     def fits(self, network, device):
         result = subprocess.run([NPUMEMCTL, "plan", "-", *device], input=json.dumps(network), capture_output=True, text=True,
                                 timeout=240, check=False)  # fmt: skip
@@ -281,6 +289,8 @@ class Costs(TestCase):
             (self.network(1, {"run": "concat", "in": ["y", "one"], "out": "z", "axis": "c"}), "x",
              "run concat: --max-batch: an input beside it is not one for all samples"),
             (self.network(4, {"view": "s", "of": "x", "from": [0, 0, 0, 0], "to": [2, 3, 8, 8]}), "x", "a view of some samples"),
+            (self.network(1, {"run": "mac", "in1": "y", "in2": "one", "acc": "one", "out": "z"}), "x",
+             "run mac: --max-batch: an input beside it is not one for all samples"),
             ({**t, "operations": [{"open": "w"}, {"copy": "w", "from": "t"}]}, "t", 'the N of "w" does not go by that of "t"'),
             ({"tensors": t["tensors"] | {"u": t["tensors"]["t"] | {"shape": [3, 1, 1, 1]}},
               "operations": [{"copy": "u", "from": "t"}]}, "t", 'the N of "u" does not go by that of "t"'),

@@ -80,7 +80,8 @@ static int check_operand(const struct search *search, const struct network_opera
 {
 	bool is_data = is_one_of("in in1 in2 acc left", operand->role) ||
 		       (operand->role[0] == 'i' && operand->role[1] == 'n');
-	bool spreads = !strncmp(operation->kernel->name, "eltwise_", strlen("eltwise_"));
+	bool is_factor = operation->kernel->number == NPUMEM_KERNEL_MAC && strcmp(operand->role, "acc") != 0;
+	bool spreads = is_factor || !strncmp(operation->kernel->name, "eltwise_", strlen("eltwise_"));
 	struct npumem_place place;
 	if (has_samples(search, operand->tensor))
 		return is_data ? 0 : refuse(search, operation, "weights that are computed from the input", error);
