@@ -110,12 +110,11 @@ uint64_t line_alarm(const struct rpc *rpc)
 /* ---- what a turn does ---- */
 
 /* At least one of each user in a round, as its first one holds others up. */
-static bool may_change(const struct call *call)
+static void ask_for_share(const struct call *call)
 {
 	struct limits_user *user = call->session->user;
 
 	user->order.is_short = user->order.was_served && !persist_has_share(&call->rpc->service->persist, user);
-	return !user->order.is_short;
 }
 
 void line_synced(struct rpc *rpc, struct limits_user *user)
@@ -128,28 +127,18 @@ void line_synced(struct rpc *rpc, struct limits_user *user)
 	fair_queue_add(&rpc->service->queue, &rpc->service->self, &rpc->line);
 }
 
-static bool may_search(const struct call *call)
-{
-	const Npumem__V1__AllocRequest *request = call->request->alloc;
-	size_t i = 0;
-
-	while (i < request->n_tensors && request->tensors[i]->reuse < NPUMEM__V1__REUSE__IF_SAFE)
-		i++;
-	return i < request->n_tensors;
-}
-
 static void try(struct call *call)
 {
-	bool searches = may_search(call);
 	int status;
 
-	/* It would wait behind its user's compaction, for as long as that waits, and nobody in line would be
+	/* A search would wait behind its user's compaction, for as long as that waits, and nobody in line would be
 	 * tried. Its turn comes again when the compaction is over. */
-	if ((searches && call->session->user->order.exclusive) || !may_change(call))
+	ask_for_share(call);
+	if (waiting_is_held_back(&call->waiter))
 		return;
 	call->turn = TENSORS_HEAD;
 	npumem_error_clear(call->error);
-	if (searches) {
+	if (call->waiter.reuses) {
 		call->rpc->searching = call;
 		gate_enter_again(call);
 		return;

@@ -125,6 +125,13 @@ static bool holds_others_up(const struct service *service, const struct waiter *
 	       has_place(service, waiter);
 }
 
+bool waiting_is_held_back(const struct waiter *waiter)
+{
+	const struct scheduler_user *order = &waiter->user->order;
+
+	return order->is_short || (waiter->reuses && order->exclusive);
+}
+
 /* Adds what the requests of `from` claim from those of `user`. A user's own later requests always wait for its
  * first one: otherwise small ones would take all the room that is freed for it. */
 static void add_claims(const struct service *service, const struct limits_user *from,
@@ -135,7 +142,8 @@ static void add_claims(const struct service *service, const struct limits_user *
 
 		if (exceeds(waiter, most))
 			continue;
-		if (!(has_range && claims->range) && (from == user || holds_others_up(service, waiter, most)))
+		if (!(has_range && claims->range) &&
+		    (from == user || (!waiting_is_held_back(waiter) && holds_others_up(service, waiter, most))))
 			*(has_range ? &claims->range : &claims->extent) = waiter;
 		/* The requests behind it wait for it. */
 		if (!has_range)
@@ -150,8 +158,7 @@ struct waiting_claims waiting_claims(const struct service *service, const struct
 	uint64_t most = from ? bound(service) : 0;
 
 	for (; from && !claims.extent; from = from->next_turn)
-		if (from == user || !from->order.is_short)
-			add_claims(service, from, user, most, &claims);
+		add_claims(service, from, user, most, &claims);
 	return claims;
 }
 
@@ -178,7 +185,7 @@ static struct waiter *untried_of(const struct service *service, const struct lim
 		waiter->tried = service->waiting.round;
 		if (has_addresses(waiter) || exceeds(waiter, most))
 			continue;
-		*holds_others = holds_others_up(service, waiter, most);
+		*holds_others = !waiting_is_held_back(waiter) && holds_others_up(service, waiter, most);
 		return NULL;
 	}
 	return NULL;
@@ -191,10 +198,8 @@ static struct waiter *untried(const struct service *service)
 	struct waiter *waiter = NULL;
 	bool holds_others = false;
 
-	for (; user && !waiter && !holds_others; user = user->next_turn) {
+	for (; user && !waiter && !holds_others; user = user->next_turn)
 		waiter = untried_of(service, user, most, &holds_others);
-		holds_others &= !user->order.is_short;
-	}
 	return waiter;
 }
 

@@ -52,6 +52,10 @@ void waiting_remove(struct waiting *waiting, struct waiter *waiter);
 /* The same, and its user's turn is used: the user goes behind all others. */
 void waiting_served(struct waiting *waiting, struct waiter *waiter);
 
+/* Whether it is not tried now, as its user's compaction goes first or its user lacks a share of a round. Room that
+ * it does not take is for others meanwhile: the user decides how long the compaction waits. */
+bool waiting_is_held_back(const struct waiter *waiter);
+
 /* The waiting request to try now, once; NULL: none before something is freed. */
 struct waiter *waiting_next(struct service *service);
 /* Lets waiting_next try the user's requests once more in this round. */
