@@ -233,6 +233,32 @@ class Searches(TestCase):
         self.assertLess(min(found), 10 * self.search_s + 0.1, (self.search_s, found))
 
 
+class Uncharged(Searches):
+    """Tensors that have their places hold room while a place for another one of their request is searched for."""
+
+    LIMIT = 300 << 20
+    options = (*Searches.options, "--limit-uid", f"{ALICE}:device_bytes={LIMIT}")
+    test_many_that_hold_nobody_up = None
+
+    def setUp(self):
+        TestCase.setUp(self)
+        self.alice, self.bob = self.client(ALICE), self.client(BOB)
+        self.alloc(self.alice, self.strided(65, self.NPU_BYTES // 48, 3))
+
+    def test_no_more_than_the_limit_while_it_is_searched(self):
+        rest = self.compact(self.alice.stat().largest_free)
+        request = pb.AllocRequest(tensors=[rest] + [self.strided(1, self.NPU_BYTES // 256, 7)] * 8)
+        for _ in range(5):
+            sent = self.alice.post({"alloc": request})
+            self.bob.call(info=pb.InfoRequest())
+            for _ in range(20):
+                self.bob.call(**free(*self.alloc(self.bob, self.compact(64))))
+            (answer,) = self.alice.answers(sent)
+            self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED, answer.message)
+            self.assertEqual([f.text for f in answer.fields if f.key == "limit"], ["device_bytes"], answer.message)
+        self.assertEqual(len(self.alice.tensors()), 1)
+
+
 class Limited(Base):
     options = (*Base.options, "--limit-uid", f"{ALICE}:device_bytes={NPUS * 1024}")
 
