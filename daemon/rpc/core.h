@@ -73,7 +73,6 @@ struct rpc {
 	unsigned n_spare, n_spare_operations;
 	struct npumem_error error; /* why the request that is worked on is refused; clear between turns */
 	struct call *arriving;	   /* of the message that is being received; NULL: it has ended */
-	struct call *searching; /* first in line, and in the order while a place over others is searched for it */
 	struct fair_work line;	/* queued: the waiting allocations are not tried before its turn */
 };
 

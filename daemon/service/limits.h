@@ -56,6 +56,7 @@ struct limits_user {
 
 	/* For waiting.h: its waiting allocations, and its neighbours in turn. */
 	struct waiter *waiters;
+	uint64_t searched; /* the number of its last search */
 	struct limits_user *next_turn, *prev_turn;
 };
 

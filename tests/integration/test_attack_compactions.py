@@ -78,8 +78,11 @@ class Compactions(TestCase):
         self.assertEqual(bob.ask(**alloc("b", (1, 64, 1, 4096), wait_ms=100)).status, pb.DEADLINE_EXCEEDED)
         root.call(**free("tiny"))
         self.assertEqual(bob.ask(**alloc("b", (1, 64, 1, 4096), wait_ms=300)).status, pb.DEADLINE_EXCEEDED)
-        kernel.call(cancel=pb.CancelRequest(request_id=runs))
+        # Nor does it keep the room that it does not take.
         root.call(**free("rest"))
+        bob.call(**alloc("now", (1, 64, 1, 4096)))
+        bob.call(**alloc("b", (1, 64, 1, 4096), wait_ms=10000))
+        kernel.call(cancel=pb.CancelRequest(request_id=runs))
         self.assertEqual(waiter.answers(waits)[0].status, pb.OK)
 
     def check_victim(self, attack, n, *calls):

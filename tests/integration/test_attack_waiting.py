@@ -174,6 +174,91 @@ class Waiting(Base):
         self.fail(f"p50 and p99 alone {alone}, beside the attack {found}")
 
 
+class Searches(TestCase):
+    """Alice's allocations that may lie over others, for each of which a place is searched in vain, beside Bob's that
+    wait as well."""
+
+    NPU_BYTES = 16 << 20
+    N = 100
+    options = ("--npu-bytes", str(NPU_BYTES))
+
+    def strided(self, c, w, period):
+        stride = dims(2 * period * w, 2 * period * w, period * w, period)
+        spec = pb.Spec(dtype=pb.INT8, layout=pb.STRIDED, shape=dims(1, c, 1, w), stride=stride, start_npu=0)
+        return pb.Allocation(spec=spec, dma_only=True, reuse=pb.IF_SAFE)
+
+    def compact(self, bytes_per_npu):
+        return pb.Allocation(spec=pb.Spec(dtype=pb.INT8, layout=pb.COMPACT, shape=dims(1, 64, 1, bytes_per_npu)))
+
+    def alloc(self, client, *tensors, wait_ms=0):
+        return client.call(alloc=pb.AllocRequest(tensors=tensors, wait_ms=wait_ms)).allocated.tensors
+
+    def setUp(self):
+        super().setUp()
+        self.root = self.client()
+        self.alice, self.bob, self.carol = (self.client(uid) for uid in (ALICE, BOB, CAROL))
+        self.alloc(self.alice, self.strided(65, self.NPU_BYTES // 12, 3))
+        self.theirs = [self.alloc(self.carol, self.compact(4096))[0] for _ in range(ATTEMPTS)]
+        (hole,) = self.alloc(self.alice, self.compact(64))
+        self.alloc(self.alice, self.compact(self.alice.stat().largest_free))
+        self.alice.call(**free(hole))
+        self.fixed = self.compact(16)
+        self.fixed.spec.address = hole.place.address
+        self.search = self.strided(1, self.NPU_BYTES // 64, 7)
+        times = []
+        for _ in range(3):
+            begin = time.monotonic()
+            self.alice.ask(alloc=pb.AllocRequest(tensors=[self.search]))
+            times.append(time.monotonic() - begin)
+        self.search_s = min(times)
+
+    def granted_s(self):
+        sent = self.bob.post({"alloc": pb.AllocRequest(tensors=[self.compact(4096)], wait_ms=FOREVER_MS)})
+        self.bob.call(info=pb.InfoRequest())
+        begin = time.monotonic()
+        self.carol.call(**free(self.theirs.pop()))
+        (answer,) = self.bob.answers(sent)
+        self.assertEqual(answer.status, pb.OK, answer.message)
+        return time.monotonic() - begin
+
+    def test_many_that_hold_nobody_up(self):
+        """As each has an address, too."""
+        request = pb.AllocRequest(tensors=[self.fixed, self.search], wait_ms=FOREVER_MS)
+        self.alice.post(*[{"alloc": request}] * self.N)
+        wait_for(lambda: self.root.call(**DETAILS).stat.all.in_flight >= self.N)
+        time.sleep(2 * self.N * self.search_s)  # each is searched for once before it waits
+        found = []
+        while self.theirs and not any(s < 10 * self.search_s + 0.1 for s in found):
+            found.append(self.granted_s())
+        self.assertLess(min(found), 10 * self.search_s + 0.1, (self.search_s, found))
+
+
+class Uncharged(Searches):
+    """Tensors that have their places hold room while a place for another one of their request is searched for."""
+
+    LIMIT = 300 << 20
+    options = (*Searches.options, "--limit-uid", f"{ALICE}:device_bytes={LIMIT}")
+    test_many_that_hold_nobody_up = None
+
+    def setUp(self):
+        TestCase.setUp(self)
+        self.alice, self.bob = self.client(ALICE), self.client(BOB)
+        self.alloc(self.alice, self.strided(65, self.NPU_BYTES // 48, 3))
+
+    def test_no_more_than_the_limit_while_it_is_searched(self):
+        rest = self.compact(self.alice.stat().largest_free)
+        request = pb.AllocRequest(tensors=[rest] + [self.strided(1, self.NPU_BYTES // 256, 7)] * 8)
+        for _ in range(5):
+            sent = self.alice.post({"alloc": request})
+            self.bob.call(info=pb.InfoRequest())
+            for _ in range(20):
+                self.bob.call(**free(*self.alloc(self.bob, self.compact(64))))
+            (answer,) = self.alice.answers(sent)
+            self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED, answer.message)
+            self.assertEqual([f.text for f in answer.fields if f.key == "limit"], ["device_bytes"], answer.message)
+        self.assertEqual(len(self.alice.tensors()), 1)
+
+
 class Limited(Base):
     options = (*Base.options, "--limit-uid", f"{ALICE}:device_bytes={NPUS * 1024}")
 

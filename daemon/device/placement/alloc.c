@@ -286,6 +286,16 @@ size_t device_alloc_host_bytes(const struct device_alloc *alloc)
 	return alloc->over ? alloc->over->search.memory_bytes : 0;
 }
 
+int64_t device_alloc_bytes(const struct device_alloc *alloc, unsigned *n)
+{
+	bool is_entered = alloc->over && alloc->over->entered;
+	int64_t bytes = is_entered ? tensor_footprint_bytes(alloc->tensor) : 0;
+	*n = alloc->i + is_entered;
+	for (unsigned i = 0; i < alloc->i; i++)
+		bytes += tensor_footprint_bytes(alloc->tensors[i]);
+	return bytes;
+}
+
 void device_alloc_cancel(struct device_alloc *alloc)
 {
 	struct tensor *tensor = alloc->tensor;

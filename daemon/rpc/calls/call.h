@@ -215,12 +215,25 @@ static inline bool call_is_very_long(int64_t cost)
 	return cost > 10 * CALL_INLINE_COST;
 }
 
-/* Queues a call that may begin, or go on. */
+/* Whether it waits for room, and is in the order while a place over others is searched for it. */
+static inline bool call_is_searched_for(const struct call *call)
+{
+	return call->rpc->service->waiting.searching == &call->waiter;
+}
+
+/* Queues a call that may begin, or go on. Other users wait for a search: it does not go behind the thousands of
+ * requests that its own user may have. */
 static inline void call_make_ready(struct call *call)
 {
+	struct fair_queue *queue = &call->rpc->service->queue;
+	struct fair_user *user = &call->session->user->loop;
+
 	call->state = CALL_READY;
 	call->work = (struct fair_work){.run = call->rpc->run_call};
-	fair_queue_add(&call->rpc->service->queue, &call->session->user->loop, &call->work);
+	if (call_is_searched_for(call))
+		fair_queue_add_first(queue, user, &call->work);
+	else
+		fair_queue_add(queue, user, &call->work);
 }
 
 #endif

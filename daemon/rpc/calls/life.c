@@ -210,13 +210,8 @@ static void answer(struct call *call, int status)
 
 static void leave_line(struct call *call)
 {
-	struct rpc *rpc = call->rpc;
-
-	if (call->state != CALL_IN_LINE && rpc->searching != call)
-		return;
-	waiting_remove(&rpc->service->waiting, &call->waiter);
-	if (rpc->searching == call)
-		rpc->searching = NULL;
+	if (call->state == CALL_IN_LINE || call_is_searched_for(call))
+		waiting_remove(&call->rpc->service->waiting, &call->waiter);
 }
 
 static void unfollow(struct call *call)

@@ -127,9 +127,8 @@ static int end_allocation(struct call *call, struct call_allocating *allocating,
 
 	if (!status)
 		append_allocated(call, alloc->tensors, alloc->n);
-	/* The room that it had taken is free again for the waiting allocations, none of which was tried meanwhile.
-	 */
-	service->waiting.room |= status && allocating->was_paused && call->rpc->searching != call;
+	if (status && allocating->was_paused)
+		waiting_gives_back(&service->waiting, &call->waiter);
 	if (call->turn == TENSORS_LAST && tensors_lacked_room(call->error))
 		call->fits_empty = waiting_measure(service->device, alloc->requests, alloc->n, &call->waiter);
 	return status;

@@ -207,6 +207,8 @@ static void enter_queues(struct call *call)
 	call->entry.ready = on_ready;
 	call->entry.is_long = call_is_very_long(call->cost);
 	call->is_in_scheduler = true;
+	/* Its user's allocations that wait for room may hold nobody up from here on. */
+	call->rpc->service->waiting.look |= call->entry.is_exclusive;
 	scheduler_enter(scheduler_of(call), &call->entry, &call->session->user->order, call->claim.accesses,
 			call->claim.n);
 }

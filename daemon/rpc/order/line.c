@@ -1,7 +1,8 @@
 /* A call in line is tried again from the loop, and in no other way: at once, or, where it may lie over others and
- * so may take many turns, as a request in the order like those that never stood in line. Meanwhile nobody else is
- * tried. Invariant: a waiter is in the service's line exactly while its call's state is CALL_IN_LINE, or it is
- * rpc->searching; and call->error says in line what it lacked when it was last tried. */
+ * so may take many turns, as a request in the order like those that never stood in line. There is one such search at
+ * a time, and the others in line go on beside it. Invariant: a waiter is in the service's line exactly while its
+ * call's state is CALL_IN_LINE, or it is searched for; and call->error says in line what it lacked when it was last
+ * tried. */
 #include "daemon/rpc/order/line.h"
 
 #include <inttypes.h>
@@ -72,28 +73,25 @@ static void leave_line(struct call *call)
 /* What was searched for in the order. */
 static bool keeps_searched(struct call *call, int status)
 {
-	struct rpc *rpc = call->rpc;
-
-	rpc->searching = NULL;
+	waiting_search_ended(&call->rpc->service->waiting);
 	if (!status || !tensors_lacked_room(call->error) || call_is_cancelled(call)) {
 		leave_line(call);
 		return false;
 	}
-	rpc->service->waiting.look = true;
 	step_aside(call);
 	return true;
 }
 
 bool line_keeps(struct call *call, int status)
 {
-	if (call->rpc->searching == call)
+	if (call_is_searched_for(call))
 		return keeps_searched(call, status);
 	return status && join(call);
 }
 
 static bool is_closed(const struct rpc *rpc)
 {
-	return rpc->searching || !rpc->service->waiting.first || scheduler_is_exclusive(&rpc->service->scheduler);
+	return !rpc->service->waiting.first || scheduler_is_exclusive(&rpc->service->scheduler);
 }
 
 uint64_t line_alarm(const struct rpc *rpc)
@@ -110,12 +108,11 @@ uint64_t line_alarm(const struct rpc *rpc)
 /* ---- what a turn does ---- */
 
 /* At least one of each user in a round, as its first one holds others up. */
-static bool may_change(const struct call *call)
+static void ask_for_share(const struct call *call)
 {
 	struct limits_user *user = call->session->user;
 
 	user->order.is_short = user->order.was_served && !persist_has_share(&call->rpc->service->persist, user);
-	return !user->order.is_short;
 }
 
 void line_synced(struct rpc *rpc, struct limits_user *user)
@@ -128,29 +125,17 @@ void line_synced(struct rpc *rpc, struct limits_user *user)
 	fair_queue_add(&rpc->service->queue, &rpc->service->self, &rpc->line);
 }
 
-static bool may_search(const struct call *call)
-{
-	const Npumem__V1__AllocRequest *request = call->request->alloc;
-	size_t i = 0;
-
-	while (i < request->n_tensors && request->tensors[i]->reuse < NPUMEM__V1__REUSE__IF_SAFE)
-		i++;
-	return i < request->n_tensors;
-}
-
 static void try(struct call *call)
 {
-	bool searches = may_search(call);
 	int status;
 
-	/* It would wait behind its user's compaction, for as long as that waits, and nobody in line would be
-	 * tried. Its turn comes again when the compaction is over. */
-	if ((searches && call->session->user->order.exclusive) || !may_change(call))
+	ask_for_share(call);
+	if (waiting_is_held_back(&call->waiter))
 		return;
 	call->turn = TENSORS_HEAD;
 	npumem_error_clear(call->error);
-	if (searches) {
-		call->rpc->searching = call;
+	if (call->waiter.reuses) {
+		waiting_search_begins(&call->rpc->service->waiting, &call->waiter);
 		gate_enter_again(call);
 		return;
 	}
@@ -173,7 +158,7 @@ void line_serve(struct rpc *rpc)
 	if (is_closed(rpc) || rpc->line.prev || (!waiting->look && !waiting->room))
 		return;
 	end = rpc_spell_end(rpc);
-	while (!rpc->searching && !rpc_spell_is_over(rpc, end) && (waiter = waiting_next(rpc->service)))
+	while (!rpc_spell_is_over(rpc, end) && (waiter = waiting_next(rpc->service)))
 		try(call_of(waiter));
 	if (rpc_spell_is_over(rpc, end))
 		fair_queue_add(&rpc->service->queue, &rpc->service->self, &rpc->line);
@@ -215,7 +200,7 @@ void line_tick(struct rpc *rpc)
 
 void line_end(struct call *call)
 {
-	if (call->rpc->searching == call)
+	if (call_is_searched_for(call))
 		atomic_store(&call->progress.cancelled, true);
 	if (call->state != CALL_IN_LINE)
 		return;

@@ -44,6 +44,8 @@ void waiting_remove(struct waiting *waiting, struct waiter *waiter)
 		DL_DELETE2(waiting->first, user, prev_turn, next_turn);
 	limits_give_back(waiting->limits, user, LIMITS_WAITING, 1);
 	waiting->look = true;
+	if (waiting->searching == waiter)
+		waiting->searching = NULL;
 	/* Else the earliest deadline stays: a timer that fires for nothing costs less than a search each time. */
 	if (!--waiting->n)
 		waiting->deadline_ns = WAITING_NEVER;
@@ -125,6 +127,13 @@ static bool holds_others_up(const struct service *service, const struct waiter *
 	       has_place(service, waiter);
 }
 
+bool waiting_is_held_back(const struct waiter *waiter)
+{
+	const struct scheduler_user *order = &waiter->user->order;
+
+	return order->is_short || (waiter->reuses && order->exclusive);
+}
+
 /* Adds what the requests of `from` claim from those of `user`. A user's own later requests always wait for its
  * first one: otherwise small ones would take all the room that is freed for it. */
 static void add_claims(const struct service *service, const struct limits_user *from,
@@ -135,7 +144,8 @@ static void add_claims(const struct service *service, const struct limits_user *
 
 		if (exceeds(waiter, most))
 			continue;
-		if (!(has_range && claims->range) && (from == user || holds_others_up(service, waiter, most)))
+		if (!(has_range && claims->range) &&
+		    (from == user || (!waiting_is_held_back(waiter) && holds_others_up(service, waiter, most))))
 			*(has_range ? &claims->range : &claims->extent) = waiter;
 		/* The requests behind it wait for it. */
 		if (!has_range)
@@ -150,8 +160,7 @@ struct waiting_claims waiting_claims(const struct service *service, const struct
 	uint64_t most = from ? bound(service) : 0;
 
 	for (; from && !claims.extent; from = from->next_turn)
-		if (from == user || !from->order.is_short)
-			add_claims(service, from, user, most, &claims);
+		add_claims(service, from, user, most, &claims);
 	return claims;
 }
 
@@ -167,41 +176,70 @@ static bool cannot_fit(const struct service *service, const struct waiter *waite
 					   device_is_taken(service->device, waiter->from));
 }
 
-/* The first request of a user that was not tried in this round and that no other one of the user holds up. NULL:
- * there is none; *holds_others: then the users behind this one have none either. */
-static struct waiter *untried_of(const struct service *service, const struct limits_user *user, uint64_t most,
-				 bool *holds_others)
+/* The users' searches take turns, and so do those of one user. */
+static bool is_before(const struct waiter *a, const struct waiter *b)
 {
-	for (struct waiter *waiter = user->waiters; waiter; waiter = waiter->next) {
-		if (waiter->tried != service->waiting.round && !cannot_fit(service, waiter))
-			return waiter;
-		waiter->tried = service->waiting.round;
-		if (has_addresses(waiter) || exceeds(waiter, most))
-			continue;
-		*holds_others = holds_others_up(service, waiter, most);
-		return NULL;
-	}
-	return NULL;
+	return a->user != b->user ? a->user->searched < b->user->searched : a->tried < b->tried;
 }
 
+/* The first request that was not tried in this round and that no other one holds up; a search only if there is no
+ * other request, and no search under way. */
 static struct waiter *untried(const struct service *service)
 {
-	const struct limits_user *user = service->waiting.first;
+	const struct waiting *waiting = &service->waiting;
+	const struct limits_user *user = waiting->first;
 	uint64_t most = user ? bound(service) : 0;
-	struct waiter *waiter = NULL;
+	struct waiter *search = NULL;
 	bool holds_others = false;
 
-	for (; user && !waiter && !holds_others; user = user->next_turn) {
-		waiter = untried_of(service, user, most, &holds_others);
-		holds_others &= !user->order.is_short;
-	}
-	return waiter;
+	for (; user && !holds_others; user = user->next_turn)
+		for (struct waiter *waiter = user->waiters; waiter; waiter = waiter->next) {
+			bool is_untried = waiter->tried != waiting->round && !cannot_fit(service, waiter);
+
+			if (is_untried && !waiter->reuses)
+				return waiter;
+			if (!is_untried)
+				waiter->tried = waiting->round;
+			else if (!waiting->searching && (!search || is_before(waiter, search)))
+				search = waiter;
+			if (has_addresses(waiter) || exceeds(waiter, most))
+				continue;
+			holds_others = !waiting_is_held_back(waiter) && holds_others_up(service, waiter, most);
+			break;
+		}
+	return search;
 }
 
 void waiting_try_again(struct waiting *waiting, struct limits_user *user)
 {
 	for (struct waiter *waiter = user->waiters; waiter; waiter = waiter->next)
 		waiter->tried = waiting->round - 1;
+	waiting->look = true;
+}
+
+/* Those that were tried meanwhile may have failed for what it held. A search held nothing while another one did. */
+void waiting_gives_back(struct waiting *waiting, const struct waiter *waiter)
+{
+	if (waiter != waiting->searching) {
+		waiting->room = true;
+		return;
+	}
+	for (struct waiter *other = first(waiting); other; other = after(other))
+		if (!other->reuses)
+			other->tried = waiting->round - 1;
+}
+
+void waiting_search_begins(struct waiting *waiting, struct waiter *waiter)
+{
+	waiting->searching = waiter;
+	waiter->user->searched = ++waiting->n_searches;
+}
+
+void waiting_search_ended(struct waiting *waiting)
+{
+	if (waiting->searching->deadline_ns < waiting->deadline_ns)
+		waiting->deadline_ns = waiting->searching->deadline_ns;
+	waiting->searching = NULL;
 	waiting->look = true;
 }
 
@@ -242,6 +280,8 @@ struct waiter *waiting_expired(struct waiting *waiting, uint64_t now_ns)
 	if (now_ns < waiting->deadline_ns)
 		return NULL;
 	for (struct waiter *waiter = first(waiting); waiter; waiter = after(waiter)) {
+		if (waiter == waiting->searching)
+			continue;
 		if (waiter->deadline_ns <= now_ns)
 			return waiter;
 		if (waiter->deadline_ns < earliest)

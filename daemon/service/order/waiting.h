@@ -52,8 +52,18 @@ void waiting_remove(struct waiting *waiting, struct waiter *waiter);
 /* The same, and its user's turn is used: the user goes behind all others. */
 void waiting_served(struct waiting *waiting, struct waiter *waiter);
 
+/* Whether it is not tried now, as its user's compaction goes first or its user lacks a share of a round. Room that
+ * it does not take is for others meanwhile: the user decides how long the compaction waits. */
+bool waiting_is_held_back(const struct waiter *waiter);
+
 /* The waiting request to try now, once; NULL: none before something is freed. */
 struct waiter *waiting_next(struct service *service);
+/* The request, which reuses, is tried in many turns: a search. There is one at a time; other requests are tried
+ * beside it, and its deadline waits for its end. */
+void waiting_search_begins(struct waiting *waiting, struct waiter *waiter);
+void waiting_search_ended(struct waiting *waiting);
+/* An allocation of many turns holds its room no more; `waiter` is its own, and need not be queued. */
+void waiting_gives_back(struct waiting *waiting, const struct waiter *waiter);
 /* Lets waiting_next try the user's requests once more in this round. */
 void waiting_try_again(struct waiting *waiting, struct limits_user *user);
 
@@ -67,7 +77,7 @@ struct waiting_claims waiting_claims(const struct service *service, const struct
 /* When the end of a window may let other requests be tried: the caller sets `look` then. Or WAITING_NEVER. */
 uint64_t waiting_window_end(const struct service *service);
 
-/* The first whose deadline is over, or NULL. */
+/* The first whose deadline is over, but not the one that is searched for; or NULL. */
 struct waiter *waiting_expired(struct waiting *waiting, uint64_t now_ns);
 
 /* Sets bytes, from, to, least, reuses and anywhere. False where not even an empty device has room for them

@@ -211,26 +211,42 @@ static int check_again(struct tensors_alloc *alloc, struct waiting_claims claims
 	return status;
 }
 
-static void give_back_search(struct tensors_alloc *alloc)
+static void give_back_held(struct tensors_alloc *alloc)
 {
-	limits_give_back(&alloc->session->service->limits, alloc->session->user, LIMITS_REQUEST_BYTES,
-			 alloc->search_bytes);
-	alloc->search_bytes = 0;
+	struct limits_user *user = alloc->session->user;
+
+	for (int key = 0; key < LIMITS_N; key++) {
+		limits_give_back(&alloc->session->service->limits, user, (enum limits_key)key, alloc->held[key]);
+		alloc->held[key] = 0;
+	}
 }
 
-/* -EAGAIN; or the search's memory passes the limit, and it is cancelled. */
-static int charge_search(struct tensors_alloc *alloc, struct npumem_error *error)
+/* -EAGAIN; or what it holds passes a limit, and it is cancelled. */
+static int charge_held(struct tensors_alloc *alloc, struct npumem_error *error)
 {
-	struct limits_table *limits = &alloc->session->service->limits;
-	size_t bytes = device_alloc_host_bytes(&alloc->device);
-	int status = limits_check(limits, alloc->session->user, LIMITS_REQUEST_BYTES, bytes, error);
+	struct service *service = alloc->session->service;
+	struct limits_user *user = alloc->session->user;
+	uint64_t held[LIMITS_N] = {0};
+	unsigned n;
+	int status = 0;
 
+	held[LIMITS_DEVICE_BYTES] = (uint64_t)device_alloc_bytes(&alloc->device, &n);
+	held[LIMITS_TENSORS] = n;
+	held[LIMITS_HOST_BYTES] = (uint64_t)n * host_bytes(service, 0);
+	held[LIMITS_REQUEST_BYTES] = device_alloc_host_bytes(&alloc->device);
+	for (int key = 0; key < LIMITS_N && !status; key++)
+		if (held[key])
+			status = limits_check(&service->limits, user, (enum limits_key)key, held[key], error);
 	if (status) {
 		device_alloc_cancel(&alloc->device);
 		return status;
 	}
-	limits_charge(limits, alloc->session->user, LIMITS_REQUEST_BYTES, bytes);
-	alloc->search_bytes = bytes;
+	/* What one in line asks for is looked at beside what its user has. */
+	if (alloc->turn == TENSORS_HEAD)
+		held[LIMITS_DEVICE_BYTES] = 0;
+	for (int key = 0; key < LIMITS_N; key++)
+		limits_charge(&service->limits, user, (enum limits_key)key, held[key]);
+	memcpy(alloc->held, held, sizeof(held));
 	return -EAGAIN;
 }
 
@@ -241,14 +257,14 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 	struct waiting_claims claims;
 	int status;
 
-	give_back_search(alloc);
+	give_back_held(alloc);
 	/* It is tried after each free, so its refusals must be cheap. */
 	context.is_brief = alloc->turn == TENSORS_HEAD;
 	/* Computed before its own tensors take room. */
 	claims = waiting_claims(session->service, session->user);
 	status = device_alloc_step(&alloc->device, steps, &context);
 	if (status == -EAGAIN)
-		status = charge_search(alloc, error);
+		status = charge_held(alloc, error);
 	if (!status)
 		status = check_again(alloc, claims, error);
 	if (status)
@@ -264,7 +280,7 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 
 void tensors_alloc_cancel(struct tensors_alloc *alloc)
 {
-	give_back_search(alloc);
+	give_back_held(alloc);
 	device_alloc_cancel(&alloc->device);
 }
 

@@ -4,6 +4,7 @@
 #define SERVICE_TENSORS_H
 
 #include "daemon/device/device.h"
+#include "daemon/service/limits.h"
 #include "daemon/service/order/waiting.h"
 #include "daemon/service/tensors/access.h"
 #include "daemon/service/tensors/places.h"
@@ -30,12 +31,12 @@ struct tensors_alloc {
 
 	int64_t largest; /* the largest free extent before */
 	struct places places;
-	size_t search_bytes; /* charged to its user between two steps */
+	uint64_t held[LIMITS_N]; /* charged to its user between two steps */
 	struct device_alloc device;
 };
 int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error);
 /* -EAGAIN: the caller calls it again, or cancels. Between two steps the host memory of the search is charged
- * (LIMITS_REQUEST_BYTES); RESOURCE_EXHAUSTED if that passes the limit. */
+ * (LIMITS_REQUEST_BYTES), and the tensors that have their places; RESOURCE_EXHAUSTED if that passes a limit. */
 int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npumem_error *error);
 void tensors_alloc_cancel(struct tensors_alloc *alloc);
 /* The part of a step that checks the request's turn. `claims`: of other waiters, before the allocation. Tensors in

@@ -619,8 +619,8 @@ START_TEST(a_search_for_one_in_line_ends_with_it)
 	cancel(&line, 1, 5, 3);
 	answered(&line, 3, 5, 0);
 	ck_assert_uint_eq(line.n, 4);
-	/* Its own, and that of the line. */
-	ck_assert_uint_le(end_turns(&line), 2);
+	/* Its own, and those of the line. */
+	ck_assert_uint_le(end_turns(&line), 3);
 	answered(&line, 4, 3, NPUMEM_CANCELLED);
 	ck_assert_uint_eq(line.talk.world.service.waiting.n, 0);
 	line_deinit(&line);
@@ -636,6 +636,53 @@ START_TEST(a_search_for_one_in_line_ends_with_it)
 	end_turns(&line);
 	ck_assert_uint_eq(line.n, 3);
 	ck_assert_uint_eq(line.talk.world.service.waiting.n, 0);
+	line_deinit(&line);
+}
+END_TEST
+
+static unsigned n_others;
+
+static void run_other(struct fair_work *work)
+{
+	struct fair_queue *queue = work->user->queue;
+
+	n_others++;
+	fair_queue_add(queue, work->user, work);
+}
+
+/* Its user's other requests may be thousands, and others in line may wait for it. */
+START_TEST(a_search_for_one_in_line_goes_before_its_users_others)
+{
+	struct line line;
+	struct fair_work other = {.run = run_other};
+	struct rpc *rpc;
+
+	begin_search(&line);
+	rpc = line.talk.rpc;
+	n_others = 0;
+	fair_queue_add(&rpc->service->queue, &line.talk.stranger.user->loop, &other);
+	for (unsigned i = 0; i < 100 && (i < 2 || rpc->service->waiting.searching); i++)
+		turn(&line);
+	ck_assert_ptr_null(rpc->service->waiting.searching);
+	ck_assert_uint_le(n_others, 2);
+	fair_queue_remove(&other);
+	end_turns(&line);
+	line_deinit(&line);
+}
+END_TEST
+
+/* Bob's is not held up by it in this window, and its deadline not by the search. */
+START_TEST(others_in_line_go_on_beside_a_search)
+{
+	struct line line;
+
+	begin_search(&line);
+	alloc(&line, 0, 5, 1 << 20, 10);
+	ck_assert_uint_eq(line.n, 3);
+	ring(&line, 20 * UINT64_C(1000000));
+	answered(&line, 3, 5, NPUMEM_DEADLINE_EXCEEDED);
+	ck_assert_ptr_nonnull(line.talk.world.service.waiting.searching);
+	end_turns(&line);
 	line_deinit(&line);
 }
 END_TEST
@@ -678,6 +725,8 @@ Suite *suite_line(void)
 	tcase_add_test(tcase, what_is_freed_while_one_in_line_is_searched_for_counts);
 	tcase_add_test(tcase, what_is_being_placed_is_not_found);
 	tcase_add_test(tcase, a_search_for_one_in_line_ends_with_it);
+	tcase_add_test(tcase, a_search_for_one_in_line_goes_before_its_users_others);
+	tcase_add_test(tcase, others_in_line_go_on_beside_a_search);
 	tcase_add_test(tcase, a_deadline_waits_for_the_search);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -548,6 +548,75 @@ START_TEST(who_yields_keeps_nothing)
 }
 END_TEST
 
+static void search(struct shared *shared, struct waiter *waiter)
+{
+	next_is(shared, waiter);
+	waiting_search_begins(shared->waiting, waiter);
+	next_is(shared, NULL);
+}
+
+/* One may take as long as hundreds of other tries. */
+START_TEST(searches_take_turns_and_others_go_on_beside_them)
+{
+	struct shared shared;
+	struct waiter searches[3], small;
+
+	shared_init(&shared);
+	now_ns = WAITING_WINDOW_NS;
+	for (unsigned i = 0; i < 3; i++) {
+		searches[i] = asking(i < 2 ? &shared.one : &shared.two, SHARE + 1);
+		searches[i].reuses = true;
+		waiting_add(shared.waiting, &searches[i], NULL);
+	}
+	small = asking(&shared.two, 64);
+	waiting_add(shared.waiting, &small, NULL);
+	next_is(&shared, &small);
+	search(&shared, &searches[1]);
+	shared.waiting->room = true;
+	next_is(&shared, &small);
+	next_is(&shared, NULL);
+	/* It has held room, for the lack of which the small one may have failed. */
+	waiting_gives_back(shared.waiting, &searches[1]);
+	waiting_search_ended(shared.waiting);
+	next_is(&shared, &small);
+	search(&shared, &searches[2]);
+	waiting_search_ended(shared.waiting);
+	search(&shared, &searches[0]);
+	waiting_remove(shared.waiting, &searches[0]);
+	search(&shared, &searches[1]);
+	waiting_search_ended(shared.waiting);
+	next_is(&shared, NULL);
+	waiting_add(shared.waiting, &searches[0], NULL);
+	shared_deinit(&shared);
+}
+END_TEST
+
+START_TEST(what_its_users_compaction_holds_back_keeps_nothing)
+{
+	struct shared shared;
+	struct scheduler_entry compaction;
+	struct waiter search, small;
+
+	shared_init(&shared);
+	search = asking(&shared.one, 64);
+	search.reuses = true;
+	small = asking(&shared.two, 64);
+	waiting_add(shared.waiting, &search, NULL);
+	waiting_add(shared.waiting, &small, NULL);
+	claims(&shared, &search);
+	next_is(&shared, NULL);
+	shared.one.user->order.exclusive = &compaction;
+	shared.waiting->look = true;
+	claims(&shared, &small);
+	next_is(&shared, &small);
+	/* One that does not search is tried in any case. */
+	search.reuses = false;
+	claims(&shared, &search);
+	shared.one.user->order.exclusive = NULL;
+	shared_deinit(&shared);
+}
+END_TEST
+
 Suite *suite_waiting(void)
 {
 	Suite *suite = suite_create("service/waiting");
@@ -570,6 +639,8 @@ Suite *suite_waiting(void)
 	tcase_add_test(tcase, in_the_windows_of_the_large_the_first_holds_all_up);
 	tcase_add_test(tcase, the_claimant_is_found_behind_all_that_yield);
 	tcase_add_test(tcase, who_yields_keeps_nothing);
+	tcase_add_test(tcase, searches_take_turns_and_others_go_on_beside_them);
+	tcase_add_test(tcase, what_its_users_compaction_holds_back_keeps_nothing);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
