@@ -65,8 +65,8 @@ double ctl_now(void);
 
 enum { CTL_DIRECTORY_BYTES = 96 }; /* so that a socket's name fits behind it */
 
-/* Makes a directory that only this user and root can enter, in $XDG_RUNTIME_DIR or /tmp. False: errno has the
- * reason. */
+/* Makes a directory that only this user and root can enter or rename, in $XDG_RUNTIME_DIR if that is the user's
+ * own, else in /tmp. False: errno has the reason. */
 bool ctl_make_directory(char path[CTL_DIRECTORY_BYTES]);
 
 /* A warning of the daemon, on stderr. Empty: nothing. */

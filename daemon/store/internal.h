@@ -22,6 +22,7 @@ struct log_buffer {
 	uint8_t *at; /* NULL: there is no log */
 	uint64_t used;
 	uint64_t piece; /* where its last piece begins; a piece has whole units and is written like a round */
+	uint64_t apart; /* of its changes, as log.apart */
 	struct shares shares; /* of its changes */
 };
 
@@ -36,6 +37,7 @@ struct log {
 	pthread_t owner;	       /* the thread that never waits for the disk */
 	const void *(*user)(void);     /* the user of the calling thread's changes; NULL: all are one user's */
 	const void *owners_user;       /* the user of the owner's changes */
+	uint64_t *changed; /* a bit for each page of local memory's file that changed since the log began */
 	_Atomic uint64_t appended, synced;
 	uint64_t wanted; /* clients wait for the changes up to here */
 	uint64_t round;	 /* the number of the round for which the buffer is filled: from 1 on */
@@ -47,6 +49,7 @@ struct log {
 	uint64_t tail;		/* in the file: where the next piece begins */
 	_Atomic uint64_t bytes; /* in the file: the log's length */
 	uint64_t home_bytes;	/* stored in their places since calls_start_writing */
+	uint64_t apart;		/* since the log began: bytes of changed pages beyond those of the changes */
 	uint64_t seq;
 	bool is_dirty[5]; /* files with changes that are not synced */
 	uint8_t *notes;	  /* notes of writes, as in the log: stored in the file when the log begins anew */

@@ -159,6 +159,17 @@ class Exec(Temporary):
         self.assertTrue(result.stdout.endswith("\n700\n"))
         self.assertEqual(os.listdir(self.directory), [])
 
+    @unittest.skipIf(os.getuid(), "needs another uid")
+    def test_another_users_directory_is_not_taken(self):
+        """After su, root has the variable of the user before, who could put a daemon of its own in the place of ours."""
+        for uid, mode in ((12001, 0o700), (0, 0o777)):
+            os.chown(self.directory, uid, uid)
+            os.chmod(self.directory, mode)
+            result = self.exec("sh", "-c", "echo $NPUMEM_SOCKET")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertTrue(result.stdout.startswith("/tmp/npumem-"), (result.stdout, uid))
+            self.assertNotIn(self.directory, result.stdout)
+
     def test_exit_codes(self):
         for words, code, text in (
             (("sh", "-c", "exit 3"), 3, ""),

@@ -86,6 +86,29 @@ static void wait_for_share(struct store *store, uint64_t bytes)
 	shares_add(&log->buffers[log->filling].shares, user, bytes);
 }
 
+/* The number of pages of these bytes that have not changed since the log began. `marks`: now they have. */
+static uint64_t first_changes(struct store *store, uint64_t off, uint64_t bytes, bool marks)
+{
+	uint64_t n = 0;
+
+	for (uint64_t page = off / FORMAT_PAGE_BYTES; page * FORMAT_PAGE_BYTES < off + bytes; page++) {
+		uint64_t *word = &store->log.changed[page / 64], bit = UINT64_C(1) << page % 64;
+		n += !(*word & bit);
+		*word |= marks ? bit : 0;
+	}
+	return n;
+}
+
+/* The disk writes a whole page for a change of one byte, when the log begins anew or before. */
+static void take_share(struct store *store, uint64_t off, uint64_t bytes)
+{
+	uint64_t all = log_change_bytes(bytes), pages = first_changes(store, off, bytes, false);
+
+	wait_for_share(store, pages * LOG_PAGE_SHARE > all ? pages * LOG_PAGE_SHARE : all);
+	pages = first_changes(store, off, bytes, true) * FORMAT_PAGE_BYTES;
+	store->log.buffers[store->log.filling].apart += pages > all ? pages - all : 0;
+}
+
 void log_unit_add(struct store *store, unsigned file, uint64_t off, const void *data, uint64_t bytes)
 {
 	struct log *log = &store->log;
@@ -129,7 +152,7 @@ void log_add(struct store *store, unsigned file, uint64_t off, const void *data,
 	pthread_mutex_lock(&log->lock);
 	make_room(store, log_change_bytes(bytes) + sizeof(struct format_log));
 	if (file == FORMAT_MEMORY)
-		wait_for_share(store, log_change_bytes(bytes));
+		take_share(store, off, bytes);
 	else if (file != FORMAT_JOURNAL) /* a table grows: by more bytes than its new cells need */
 		shares_add_cells(&log->buffers[log->filling].shares, user_of(log), log_change_bytes(bytes));
 	begin_piece(store, log_change_bytes(bytes));
@@ -298,6 +321,9 @@ int log_begin(struct store *store, const struct store_options *options)
 	}
 	if (status)
 		return status;
+	log->changed = heap_zalloc(store->heap, log_changed_words(store), sizeof(*log->changed));
+	if (!log->changed)
+		return -ENOMEM;
 	log->user = options->user;
 	log->round = 1;
 	pthread_mutex_init(&log->lock, NULL);
@@ -325,4 +351,5 @@ void log_deinit(struct store *store)
 	for (unsigned i = 0; i < 2; i++)
 		if (log->buffers[i].at)
 			munmap(log->buffers[i].at, LOG_BUFFER);
+	heap_free(store->heap, log->changed);
 }

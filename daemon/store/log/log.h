@@ -7,7 +7,7 @@
  * one sync for all changes until then. A long round goes in pieces of whole units, each shorter than the log,
  * which are written like rounds of their own. After that, and never before, the change goes to its place in the
  * files, which the disk may take at any time. When the log is full, the files are synced, and the log begins
- * anew. */
+ * anew. It also begins anew before changes of a few bytes in many pages make that sync long. */
 #ifndef STORE_LOG_H
 #define STORE_LOG_H
 
@@ -20,6 +20,8 @@ enum {
 	LOG_ROUND = 1 << 20,	   /* in the buffer: a round begins even if no client waits for it */
 	LOG_BACKLOG = 2 << 20,	   /* above it small changes are left to threads that may wait */
 	LOG_AHEAD = 1 << 20,	   /* changes in their places before the disk begins to take them */
+	LOG_PAGE_SHARE = 1 << 10,  /* at least, of its user's share, that a change takes for each new page */
+	LOG_APART = 4 << 20,	   /* of changed pages, beyond the changes, before the log begins anew */
 	LOG_BUFFER = 256 << 20,	   /* addresses; pages are taken when they are used */
 	LOG_KEEPS_PAGES = 8 << 20, /* of a buffer */
 };
@@ -49,6 +51,12 @@ int log_reserve(struct store *store, uint64_t bytes);
 static inline uint64_t log_change_bytes(uint64_t bytes)
 {
 	return sizeof(struct format_change) + ((bytes + 7) & ~UINT64_C(7));
+}
+
+/* Of log.changed. */
+static inline size_t log_changed_words(const struct store *store)
+{
+	return store->maps[FORMAT_MEMORY].bytes / FORMAT_PAGE_BYTES / 64 + 1;
 }
 
 static inline bool log_is_on(const struct log *log)

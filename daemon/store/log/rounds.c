@@ -46,6 +46,17 @@ int log_empty(struct store *store)
 	return status ? status : calls_sync(store->hooks, store->fds[FORMAT_JOURNAL]);
 }
 
+/* No page counts as changed, though some changes are not in their places yet: their pages may count twice. */
+static void begin_pages_anew(struct store *store)
+{
+	struct log *log = &store->log;
+
+	pthread_mutex_lock(&log->lock);
+	memset(log->changed, 0, log_changed_words(store) * sizeof(*log->changed));
+	pthread_mutex_unlock(&log->lock);
+	log->apart = 0;
+}
+
 /* Room behind the last piece; or at the beginning, after the files were synced and the log was emptied. Without
  * that the disk could take the end of the new piece first, and the first old round would stand without the
  * next. */
@@ -53,12 +64,13 @@ static int find_room(struct store *store, uint64_t bytes)
 {
 	struct log *log = &store->log;
 
-	if (log->tail + bytes <= log->bytes)
+	if (log->tail + bytes <= log->bytes && log->apart <= LOG_APART)
 		return 0;
 	int status = log_empty(store);
 	if (status)
 		return status;
 	log->tail = 0;
+	begin_pages_anew(store);
 	return log_reserve(store, bytes);
 }
 
@@ -114,11 +126,12 @@ static int write_home(struct store *store, const struct format_log *head)
 }
 
 /* The disk begins to take changes in their places, so that the sync when the log begins anew is short. */
-static void write_ahead(struct store *store, uint64_t bytes)
+static void write_ahead(struct store *store, const struct log_buffer *buffer)
 {
 	struct log *log = &store->log;
 
-	log->home_bytes += bytes;
+	log->apart += buffer->apart;
+	log->home_bytes += buffer->used + buffer->apart;
 	if (log->home_bytes < LOG_AHEAD)
 		return;
 	log->home_bytes = 0;
@@ -131,7 +144,7 @@ static void empty_buffer(struct log_buffer *buffer)
 	if (buffer->used > LOG_KEEPS_PAGES)
 		(void)madvise(buffer->at + LOG_KEEPS_PAGES, LOG_BUFFER - LOG_KEEPS_PAGES, MADV_DONTNEED);
 	buffer->used = sizeof(struct format_log);
-	buffer->piece = 0;
+	buffer->piece = buffer->apart = 0;
 }
 
 static struct log_buffer *take_buffer(struct log *log, uint64_t *end)
@@ -201,7 +214,7 @@ int store_write_out(struct store *store, void (*synced)(void *ctx), void *ctx)
 		if (synced)
 			synced(ctx);
 		status = write_home(store, last);
-		write_ahead(store, buffer->used);
+		write_ahead(store, buffer);
 	}
 	empty_buffer(buffer);
 	return status ? fail(store, status) : 0;

@@ -532,6 +532,72 @@ START_TEST(a_share_counts_what_the_log_gets)
 }
 END_TEST
 
+/* A byte of a page is a page for the disk. Of a page that has changed, only its bytes count. */
+START_TEST(a_share_counts_pages)
+{
+	static const int user, other;
+	uint64_t round = 0;
+	unsigned n = 0;
+
+	state.options.memory_bytes = 1 << 20;
+	open_durable();
+	store_attach(state.store);
+	store_want(state.store, &other, &round);
+	store_change_for(state.store, &user);
+	for (; !store_is_backlogged(state.store, &user); n++) {
+		ck_assert_uint_le(n, SHARES_TOGETHER / 2 / 1024);
+		keep(n * (size_t)FORMAT_PAGE_BYTES, 'a', 1);
+	}
+	ck_assert_int_eq(store_write_out(state.store, NULL, NULL), 0);
+	store_want(state.store, &other, &round);
+	for (unsigned i = 0; i < n; i++)
+		keep(i * (size_t)FORMAT_PAGE_BYTES, 'b', 1);
+	ck_assert(!store_is_backlogged(state.store, &user));
+	store_detach(state.store);
+	state_close(true);
+}
+END_TEST
+
+static uint64_t first_seq(void)
+{
+	struct format_log head;
+	int fd = open(state_path("journal"), O_RDONLY);
+
+	ck_assert_int_eq(pread(fd, &head, sizeof(head), FORMAT_RECORDS_OFF), sizeof(head));
+	close(fd);
+	return head.seq;
+}
+
+/* What the sync of the files has to write is bounded, however short the log is. */
+START_TEST(it_begins_anew_after_many_pages)
+{
+	enum { PAGES = 4096, A_ROUND = 64 };
+	uint64_t seq;
+
+	state.options.memory_bytes = (uint64_t)PAGES * FORMAT_PAGE_BYTES;
+	state.options.log_bytes = 4 << 20;
+	open_durable();
+	keep(0, 'a', 1);
+	flush();
+	seq = first_seq();
+	for (unsigned i = 0; i < PAGES; i++) {
+		keep(i * (size_t)FORMAT_PAGE_BYTES, 'b', 1);
+		if (i % A_ROUND == A_ROUND - 1)
+			flush();
+	}
+	ck_assert_uint_ge(first_seq(), seq + PAGES / A_ROUND / 2);
+	seq = first_seq();
+	for (unsigned i = 0; i < 16; i++) {
+		keep(0, (char)i, 8192);
+		flush();
+	}
+	ck_assert_uint_le(first_seq(), seq + 8);
+	state_reopen(false);
+	ck_assert(byte_at(PAGES / 2 * (size_t)FORMAT_PAGE_BYTES) == 'b' && byte_at(0) == 15);
+	state_close(true);
+}
+END_TEST
+
 static int fail_syncs(void *ctx, const char *call)
 {
 	return *(bool *)ctx && !strcmp(call, "fdatasync") ? EIO : 0;
@@ -584,6 +650,8 @@ Suite *suite_log(void)
 	tcase_add_test(tcase, a_full_round_has_room_for_another_user);
 	tcase_add_test(tcase, a_user_that_only_waits_keeps_a_round_short);
 	tcase_add_test(tcase, a_share_counts_what_the_log_gets);
+	tcase_add_test(tcase, a_share_counts_pages);
+	tcase_add_test(tcase, it_begins_anew_after_many_pages);
 	tcase_add_test(tcase, a_disk_that_fails);
 	suite_add_tcase(suite, tcase);
 	return suite;
