@@ -140,7 +140,8 @@ struct kernel {
 	/* Bit r: role r of the row is reached by kernel_feature() alone; `data` may be NULL. */
 	uint32_t by_feature;
 	/* Shapes, types, formats and parameters: 0, or INVALID naming role and value. Roles that the row requires
-	 * are present; parameters are among the row's and have a permitted number of values. */
+	 * are present; parameters are among the row's and have a permitted number of values, which are among their
+	 * choices. */
 	int (*check)(const struct kernel_call *call, struct npumem_error *error);
 	/* NULL where no data is refused. Runs after check() passed and the inputs were gathered (operands' data is
 	 * set), before anything is written: 0, or INVALID naming role and position. */

@@ -12,9 +12,7 @@ int convolution_check(const struct kernel_call *call, int64_t groups, struct npu
 {
 	const struct npumem_dims *in = &operands_get(call, CONVOLUTION_IN)->shape;
 	const struct npumem_dims *weights = &operands_get(call, CONVOLUTION_WEIGHTS)->shape;
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = weighted_check(call, &convolution_roles, weights->n * weights->h * weights->w, error);
+	int status = weighted_check(call, &convolution_roles, weights->n * weights->h * weights->w, error);
 	if (status)
 		return status;
 	if (in->c % groups != 0 || weights->c % groups != 0)
