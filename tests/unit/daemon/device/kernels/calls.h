@@ -21,6 +21,7 @@ struct calls {
 	char names[CALLS_ROLES_MAX][NPUMEM_FIELD_KEY_BYTES];
 	bool is_output[CALLS_ROLES_MAX];
 	struct npumem_error error;
+	_Alignas(16) uint8_t plan[KERNEL_PLAN_BYTES];
 };
 
 static inline size_t calls_bytes(const struct kernel_operand *operand)
@@ -38,6 +39,7 @@ static inline void calls_init(struct calls *c, int number)
 	ck_assert_ptr_nonnull(c->kernel);
 	ck_assert_int_eq(c->kernel->number, number);
 	c->call.roles = c->roles;
+	c->call.plan = c->plan;
 	c->call.rounding = NPUMEM_CONVERGENT;
 	c->call.isa = isa_best();
 	for (const char *role = c->call.row->roles; *role; role += strcspn(role, " "), role += strspn(role, " ")) {
@@ -110,6 +112,8 @@ static inline bool calls_pack(struct calls *c, void **pack)
 
 static inline void calls_execute(struct calls *c)
 {
+	if (c->kernel->plan)
+		c->kernel->plan(&c->call);
 	size_t bytes = c->kernel->scratch_bytes ? c->kernel->scratch_bytes(&c->call) : 0;
 	ck_assert_int_eq(posix_memalign(&c->call.scratch, 64, bytes + !bytes), 0);
 	memset(c->call.scratch, 0xa5, bytes);
