@@ -344,7 +344,11 @@ static double now(void)
 
 static double run(struct bench *b, enum isa isa, int repeats)
 {
+	_Alignas(16) uint8_t plan[KERNEL_PLAN_BYTES];
 	b->call.isa = isa;
+	b->call.plan = plan;
+	if (b->kernel->plan)
+		b->kernel->plan(&b->call);
 	free(b->call.scratch);
 	b->call.scratch = take(b->kernel->scratch_bytes ? b->kernel->scratch_bytes(&b->call) : 0);
 	double start = now();

@@ -312,6 +312,10 @@ static bool execute(struct run *run, enum npumem_rounding rounding)
 	run->call.isa = isa_best();
 	if (run->kernel->check(&run->call, &error) != 0)
 		return fail(run, "refused:", error.message);
+	_Alignas(16) uint8_t plan[KERNEL_PLAN_BYTES];
+	run->call.plan = plan;
+	if (run->kernel->plan)
+		run->kernel->plan(&run->call);
 	if (run->kernel->check_data && run->kernel->check_data(&run->call, &error) != 0)
 		return fail(run, "refused:", error.message);
 	size_t bytes = run->kernel->scratch_bytes ? run->kernel->scratch_bytes(&run->call) : 0;

@@ -2,9 +2,6 @@
  * weights of its group, which come by once for each strip: 64 products for each byte of them. */
 #include "daemon/device/engine/conv.h"
 
-#include <assert.h>
-
-#include "daemon/device/engine/conv_plan.h"
 #include "daemon/device/kernel_support/operands.h"
 
 static int64_t least(int64_t a, int64_t b)
@@ -61,7 +58,7 @@ static int64_t packed_bytes(int64_t length)
 	return lines * 64;
 }
 
-static bool try_plan(struct conv_plan *plan, const struct convolution *convolution, const struct phase *phase)
+bool conv_plan_init(struct conv_plan *plan, const struct convolution *convolution, const struct phase *phase)
 {
 	*plan = (struct conv_plan){.convolution = convolution, .phase = phase};
 	if (!flat_init(&plan->flat, phase))
@@ -76,14 +73,6 @@ static bool try_plan(struct conv_plan *plan, const struct convolution *convoluti
 	plan->packed_bytes = packed_bytes(plan->flat.length);
 	return plan->packed_bytes <= UINT32_MAX &&
 	       plan->n_packed + plan->n_beyond <= UINT32_MAX / plan->packed_bytes;
-}
-
-/* For a phase that conv_fits. */
-static void plan_init(struct conv_plan *plan, const struct convolution *convolution, const struct phase *phase)
-{
-	bool fits = try_plan(plan, convolution, phase);
-	assert(convolution->by_engine && fits);
-	(void)fits;
 }
 
 static void *carve(uint8_t **at, size_t *total, int64_t bytes)
@@ -120,49 +109,35 @@ static size_t lay_out(struct conv_plan *plan)
 	return total;
 }
 
-bool conv_fits(const struct convolution *convolution, const struct phase *phase)
+size_t conv_pack_bytes(struct conv_plan *plan)
 {
-	struct conv_plan plan;
-	return try_plan(&plan, convolution, phase);
+	return (size_t)convolution_aligned((int64_t)conv_weights_init(&plan->weights, &plan->shape, NULL));
 }
 
-size_t conv_pack_bytes(const struct convolution *convolution, const struct phase *phase)
+bool conv_pack_weights(struct conv_plan *plan, void *pack)
 {
-	struct conv_plan plan;
-	plan_init(&plan, convolution, phase);
-	return (size_t)convolution_aligned((int64_t)conv_weights_init(&plan.weights, &plan.shape, NULL));
+	conv_weights_init(&plan->weights, &plan->shape, pack);
+	return conv_weights_pack(&plan->weights, &plan->shape);
 }
 
-bool conv_pack_weights(const struct convolution *convolution, const struct phase *phase, void *pack)
+size_t conv_scratch_bytes(struct conv_plan *plan)
 {
-	struct conv_plan plan;
-	plan_init(&plan, convolution, phase);
-	conv_weights_init(&plan.weights, &plan.shape, pack);
-	return conv_weights_pack(&plan.weights, &plan.shape);
+	return lay_out(plan);
 }
 
-size_t conv_scratch_bytes(const struct convolution *convolution, const struct phase *phase)
-{
-	struct conv_plan plan;
-	plan_init(&plan, convolution, phase);
-	return lay_out(&plan);
-}
-
-int64_t conv_steps(const struct convolution *convolution, const struct phase *phase)
+int64_t conv_steps(const struct conv_plan *plan)
 {
 	enum {
 		STORE_OUTPUTS = 8, /* are stored in a step */
 		PACK_PIXELS = 2,   /* of one packed line */
 		BLOCK_ROWS = 2,	   /* that are lost of each block: what its columns and its end cost */
 	};
-	struct conv_plan plan;
-	plan_init(&plan, convolution, phase);
-	double pixels = (double)(plan.flat.n_pixels + UKERNEL_COLUMNS);
-	double rows = (double)(plan.shape.n_slots + plan.shape.n_blocks * BLOCK_ROWS);
-	double terms = (double)plan.shape.n_steps * plan.ukernel->n_terms;
-	double steps = pixels * rows * (terms / plan.ukernel->speed + 1.0 / STORE_OUTPUTS) +
-		       (double)plan.n_packed * (double)plan.flat.length / PACK_PIXELS;
-	steps *= (double)convolution->groups * (double)convolution->n;
+	double pixels = (double)(plan->flat.n_pixels + UKERNEL_COLUMNS);
+	double rows = (double)(plan->shape.n_slots + plan->shape.n_blocks * BLOCK_ROWS);
+	double terms = (double)plan->shape.n_steps * plan->ukernel->n_terms;
+	double steps = pixels * rows * (terms / plan->ukernel->speed + 1.0 / STORE_OUTPUTS) +
+		       (double)plan->n_packed * (double)plan->flat.length / PACK_PIXELS;
+	steps *= (double)plan->convolution->groups * (double)plan->convolution->n;
 	return steps < (double)INT32_MAX ? (int64_t)steps : INT32_MAX;
 }
 
@@ -319,21 +294,21 @@ static bool run_batch(struct conv_plan *plan)
 	return conv_team_run(plan, run_tile, c->groups * plan->group_tiles, products * c->groups);
 }
 
-bool conv_run(const struct convolution *convolution, const struct phase *phase)
+bool conv_run(struct conv_plan *plan)
 {
-	struct conv_plan plan;
-	plan_init(&plan, convolution, phase);
-	lay_out(&plan);
-	conv_weights_init(&plan.weights, &plan.shape, (void *)convolution->pack);
-	cut_tiles(&plan);
-	int64_t zeros = plan.flat.length * convolution->weighted.data_bytes;
-	int64_t lines = plan.shape.merged ? lines_bytes(&plan) : 0;
-	if (!conv_store_init(&plan) || !conv_pack_offsets(&plan) || !find_strips(&plan) ||
-	    !kernel_clear(convolution->call, plan.zeros, zeros, &plan.pending) ||
-	    !kernel_clear(convolution->call, plan.lines, lines, &plan.pending))
+	const struct convolution *c = plan->convolution;
+	lay_out(plan);
+	conv_weights_init(&plan->weights, &plan->shape, (void *)c->pack);
+	cut_tiles(plan);
+	int64_t zeros = plan->flat.length * c->weighted.data_bytes;
+	int64_t lines = plan->shape.merged ? lines_bytes(plan) : 0;
+	plan->pending = 0;
+	if (!conv_store_init(plan) || !conv_pack_offsets(plan) || !find_strips(plan) ||
+	    !kernel_clear(c->call, plan->zeros, zeros, &plan->pending) ||
+	    !kernel_clear(c->call, plan->lines, lines, &plan->pending))
 		return false;
-	for (; plan.batch < convolution->n; plan.batch++)
-		if (!run_batch(&plan))
+	for (plan->batch = 0; plan->batch < c->n; plan->batch++)
+		if (!run_batch(plan))
 			return false;
 	return true;
 }

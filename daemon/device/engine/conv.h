@@ -6,19 +6,19 @@
 #ifndef DEVICE_CONV_H
 #define DEVICE_CONV_H
 
-#include "daemon/device/kernel_support/windows/convolution.h"
+#include "daemon/device/engine/conv_plan.h"
 
-/* False where another way is to be taken: windows that dwarf the input, or no taps at all. */
-bool conv_fits(const struct convolution *convolution, const struct phase *phase);
-/* The rest is for a phase that fits, of a convolution that is by_engine. */
+/* The plan points to both. False where another way is to be taken: windows that dwarf the input, or no taps at
+ * all. */
+bool conv_plan_init(struct conv_plan *plan, const struct convolution *convolution, const struct phase *phase);
 
 /* The pack of a phase's weights, of a multiple of 64 bytes; false where it is no longer wanted. */
-size_t conv_pack_bytes(const struct convolution *convolution, const struct phase *phase);
-bool conv_pack_weights(const struct convolution *convolution, const struct phase *phase, void *pack);
+size_t conv_pack_bytes(struct conv_plan *plan);
+bool conv_pack_weights(struct conv_plan *plan, void *pack);
 /* About how many element steps a run takes. */
-int64_t conv_steps(const struct convolution *convolution, const struct phase *phase);
-/* As convolution_scratch_bytes and convolution_run; weights are those of convolution->pack. */
-size_t conv_scratch_bytes(const struct convolution *convolution, const struct phase *phase);
-bool conv_run(const struct convolution *convolution, const struct phase *phase);
+int64_t conv_steps(const struct conv_plan *plan);
+/* As convolution_scratch_bytes and convolution_run; weights are those of the convolution's pack. */
+size_t conv_scratch_bytes(struct conv_plan *plan);
+bool conv_run(struct conv_plan *plan);
 
 #endif

@@ -55,9 +55,7 @@ int cell_check(const struct kernel_call *call, const struct cell_form *form, str
 	const struct npumem_dims *in = &operands_get(call, form->in)->shape;
 	const struct npumem_dims *prev_out = &operands_get(call, form->prev_out)->shape;
 	bool one_to_one = form->joint && kernel_param(call, NPUMEM_PARAM_MODE, 0, 0) == CELL_ONE_TO_ONE;
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = check_types(call, form, error);
+	int status = check_types(call, form, error);
 	struct npumem_dims want = {one_to_one ? 1 : in->n, in->c, 1, 1};
 	if (!status)
 		status = operands_check_shape(call, form->in, &want,

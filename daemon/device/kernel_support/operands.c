@@ -1,42 +1,9 @@
 /* Refusals that all kernels share. */
 #include "daemon/device/kernel_support/operands.h"
 
-#include <string.h>
-
 int64_t operands_elements(const struct kernel_operand *operand)
 {
 	return operand->shape.n * operand->shape.c * operand->shape.h * operand->shape.w;
-}
-
-static unsigned count_words(const char *text)
-{
-	unsigned words = 0;
-	for (; *text; text += strcspn(text, " "), text += strspn(text, " "))
-		words++;
-	return words;
-}
-
-int operands_check_choices(const struct kernel_call *call, struct npumem_error *error)
-{
-	for (int number = 0; number < NPUMEM_PARAMS_MAX; number++) {
-		const struct npumem_param *given = &call->params.given[number];
-		const struct npumem_param_row *row = given->n_values ? npumem_param_by_number(number) : NULL;
-		unsigned choices = row ? count_words(row->choices) : 0;
-		for (unsigned i = 0; choices > 0 && i < given->n_values; i++) {
-			if (given->values[i] >= 1 && given->values[i] <= choices)
-				continue;
-			npumem_error_set(error, NPUMEM_INVALID,
-					 "%s: %s is number %lld, but its choices are 1 to %u: %s", call->row->name,
-					 row->name, (long long)given->values[i], choices, row->choices);
-			npumem_error_text(error, "parameter", row->name);
-			npumem_error_number(error, "value", given->values[i]);
-			return NPUMEM_INVALID;
-		}
-	}
-	if (!npumem_rounding_name(call->rounding))
-		return npumem_error_set(error, NPUMEM_INVALID, "%s: there is no rounding mode %d", call->row->name,
-					(int)call->rounding);
-	return 0;
 }
 
 int operands_check_fixed(const struct kernel_call *call, unsigned role, struct npumem_error *error)

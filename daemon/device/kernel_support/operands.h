@@ -1,5 +1,5 @@
-/* What the checks of kernels have in common: types, shapes and parameter choices. Every refusal is one line that
- * names the kernel, the role, the value and what it must be; as fields: role, dimension, value, expected.
+/* What the checks of kernels have in common: types, shapes and values of parameters. Every refusal is one line
+ * that names the kernel, the role, the value and what it must be; as fields: role, dimension, value, expected.
  *
  * Operands belong to tensors that exist, so every extent is at least 1, a feature (H * W) has at most 2^30
  * elements and a tensor less than 2^41. */
@@ -18,8 +18,6 @@ int64_t operands_elements(const struct kernel_operand *operand);
 
 /* Each returns 0 or INVALID. */
 
-/* Every parameter that has choices, and the rounding: one of those that exist. */
-int operands_check_choices(const struct kernel_call *call, struct npumem_error *error);
 /* The role is fx8 or fx16. */
 int operands_check_fixed(const struct kernel_call *call, unsigned role, struct npumem_error *error);
 /* The role has the type of role `as`. */

@@ -38,9 +38,7 @@ static int check_axes(const struct kernel_call *call, struct npumem_error *error
 
 int reduce_check(const struct kernel_call *call, struct npumem_error *error)
 {
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = check_axes(call, error);
+	int status = check_axes(call, error);
 	if (!status)
 		status = operands_check_fixed(call, REDUCE_IN, error);
 	if (!status)

@@ -41,9 +41,7 @@ static int check_types(const struct kernel_call *call, struct npumem_error *erro
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
 	const struct kernel_operand *in = operands_get(call, IN);
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = check_types(call, error);
+	int status = check_types(call, error);
 	if (status)
 		return status;
 	if (operands_elements(in) - 1 > INT32_MAX)

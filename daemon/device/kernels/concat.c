@@ -39,9 +39,7 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 {
 	const struct kernel_role *in = &call->roles[IN];
 	int64_t sum = 0;
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = check_axis(call, error);
+	int status = check_axis(call, error);
 	for (unsigned i = 0; i < in->n && !status; i++) {
 		char name[NPUMEM_FIELD_KEY_BYTES];
 		int64_t extents[ORDER_DIMS];

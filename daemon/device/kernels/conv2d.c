@@ -6,39 +6,20 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return convolve_check(call, 1, error);
 }
 
-static size_t scratch_bytes(const struct kernel_call *call)
+static void plan(struct kernel_call *call)
 {
-	return convolve_scratch_bytes(call, 1);
-}
-
-static size_t pack_bytes(const struct kernel_call *call)
-{
-	return convolve_pack_bytes(call, 1);
-}
-
-static bool pack(const struct kernel_call *call, void *to)
-{
-	return convolve_pack(call, 1, to);
-}
-
-static int64_t steps(const struct kernel_call *call)
-{
-	return convolve_steps(call, 1);
-}
-
-static void run(struct kernel_call *call)
-{
-	convolve_run(call, 1);
+	convolve_plan(call, 1);
 }
 
 const struct kernel kernel_conv2d = {
 	.number = NPUMEM_KERNEL_CONV2D,
 	.by_feature = 1 << CONVOLUTION_IN | 1 << CONVOLUTION_OUT,
 	.check = check,
-	.scratch_bytes = scratch_bytes,
-	.pack_bytes = pack_bytes,
-	.pack = pack,
+	.plan = plan,
+	.scratch_bytes = convolve_scratch_bytes,
+	.pack_bytes = convolve_pack_bytes,
+	.pack = convolve_pack,
 	.packed = CONVOLUTION_WEIGHTS,
-	.steps = steps,
-	.run = run,
+	.steps = convolve_steps,
+	.run = convolve_run,
 };

@@ -14,8 +14,7 @@ enum { BLOCK = 256 };
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
-	int status = operands_check_choices(call, error);
-	return status ? status : operands_check_shape(call, OUT, &operands_get(call, IN)->shape, "in has", error);
+	return operands_check_shape(call, OUT, &operands_get(call, IN)->shape, "in has", error);
 }
 
 /* Where the first NaN of a feature is, or `length`. What is no longer wanted need not be refused. */

@@ -16,22 +16,30 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return convolve_check(call, operands_get(call, CONVOLUTION_IN)->shape.c, error);
 }
 
+/* call->plan: which way outputs are made. */
+struct way {
+	struct window window;
+	bool is_turned;
+	bool whole, plane; /* in one pass; by a plane; else row by row */
+	struct weighted weighted;
+};
+_Static_assert(sizeof(struct way) <= KERNEL_PLAN_BYTES, "a plan fits where it is made");
+
 struct work {
 	struct kernel_call *call;
-	struct window window;
-	struct weighted weighted;
-	bool whole, plane; /* in one pass; by a plane */
+	struct way *way;
 	struct depthwise depthwise;
 	struct depthwise_plane padded;
 	int64_t piece, pending, looked;
 };
 
 /* The largest magnitude of a sum with its bias; past 32 bits where these are not enough. */
-static int64_t largest(const struct work *work)
+static int64_t largest(const struct kernel_call *call, const struct way *way)
 {
-	const struct accumulator *accumulator = &work->weighted.accumulator;
-	int64_t taps = work->window.h.kernel * work->window.w.kernel;
-	int64_t bias = work->weighted.bias ? (int64_t)1 << (7 + accumulator->bias_shift) : 0;
+	int64_t taps = way->window.h.kernel * way->window.w.kernel;
+	int64_t bias = operands_get(call, CONVOLUTION_BIAS)
+			       ? (int64_t)1 << (7 + way->weighted.accumulator.bias_shift)
+			       : 0;
 	return taps * (1 << 14) + bias;
 }
 
@@ -53,21 +61,32 @@ static bool load_window(const struct kernel_call *call, struct window *window)
 	return turned;
 }
 
+static void plan(struct kernel_call *call)
+{
+	struct way *way = call->plan;
+	way->is_turned = load_window(call, &way->window);
+	weighted_init(&way->weighted, call, &convolution_roles, way->window.h.kernel * way->window.w.kernel);
+	struct accumulator *accumulator = &way->weighted.accumulator;
+	way->whole = accumulator->sum_bytes == 4 && accumulator->result.bytes == 1 && accumulator->cannot_wrap &&
+		     depthwise_fits_fx8(call->isa, &way->window, &accumulator->result, largest(call, way));
+	way->plane = !way->whole && depthwise_plane_fits(&way->window);
+	if (!way->whole && !way->plane)
+		accumulator->sum_bytes = sizeof(int64_t);
+}
+
 static void work_init(struct work *work, struct kernel_call *call)
 {
-	*work = (struct work){.call = call, .piece = kernel_piece(call)};
-	load_window(call, &work->window);
-	weighted_init(&work->weighted, call, &convolution_roles, work->window.h.kernel * work->window.w.kernel);
-	const struct accumulator *accumulator = &work->weighted.accumulator;
-	work->whole = accumulator->sum_bytes == 4 && accumulator->result.bytes == 1 && accumulator->cannot_wrap &&
-		      depthwise_fits_fx8(call->isa, &work->window, &accumulator->result, largest(work));
-	work->plane = !work->whole && depthwise_plane_fits(&work->window);
-	if (!work->whole && !work->plane)
-		work->weighted.accumulator.sum_bytes = sizeof(int64_t);
-	if (work->whole)
-		depthwise_init(&work->depthwise, &work->window, &accumulator->result);
-	if (work->plane)
-		depthwise_plane_init(&work->padded, call, &work->window, &work->weighted);
+	const struct kernel_operand *bias = operands_get(call, CONVOLUTION_BIAS);
+	struct way *way = call->plan;
+	work->call = call;
+	work->way = way;
+	work->piece = kernel_piece(call);
+	work->pending = work->looked = 0;
+	way->weighted.bias = bias ? bias->data : NULL;
+	if (way->whole)
+		depthwise_init(&work->depthwise, &way->window, &way->weighted.accumulator.result);
+	if (way->plane)
+		depthwise_plane_init(&work->padded, call, &way->window, &way->weighted);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -77,15 +96,12 @@ static int64_t least(int64_t a, int64_t b)
 
 static size_t scratch_bytes(const struct kernel_call *call)
 {
-	struct kernel_call copy = *call;
-	struct work work;
-	copy.scratch = NULL;
-	work_init(&work, &copy);
-	if (work.whole)
+	const struct way *way = call->plan;
+	if (way->whole)
 		return 0;
-	if (work.plane)
-		return depthwise_plane_scratch_bytes(call, &work.window);
-	return (size_t)kernel_stretch(call, work.window.w.out) * sizeof(int64_t);
+	if (way->plane)
+		return depthwise_plane_scratch_bytes(call, &way->window);
+	return (size_t)kernel_stretch(call, way->window.w.out) * sizeof(int64_t);
 }
 
 static int64_t steps(const struct kernel_call *call)
@@ -93,15 +109,12 @@ static int64_t steps(const struct kernel_call *call)
 	/* In one step, where they are made in one pass. */
 	enum { PRODUCTS = 32, OUTPUTS = 4 };
 	const struct npumem_dims *out = &operands_get(call, CONVOLUTION_OUT)->shape;
-	struct kernel_call copy = *call;
-	struct work work;
-	copy.scratch = NULL;
-	work_init(&work, &copy);
+	const struct way *way = call->plan;
 	double outputs = (double)(out->n * out->c * out->h * out->w);
-	double taps = (double)(work.window.h.kernel * work.window.w.kernel);
+	double taps = (double)(way->window.h.kernel * way->window.w.kernel);
 	double rows = (double)(out->n * out->c) * (double)out->h;
 	/* A row is begun anew for each tap, where it is not made in one pass. */
-	if (work.whole)
+	if (way->whole)
 		return steps_whole(outputs * (taps / PRODUCTS + 1.0 / OUTPUTS) + rows * STEPS_ROW);
 	return steps_whole(outputs * taps + rows * (taps * STEPS_ROW / 4 + STEPS_ROW));
 }
@@ -109,8 +122,8 @@ static int64_t steps(const struct kernel_call *call)
 /* Sums of outputs [x, x + n) of row y. False where they are no longer wanted. */
 static bool sum_row(struct work *work, const uint8_t *in, const uint8_t *weights, int64_t y, int64_t x, int64_t n)
 {
-	const struct window_axis *h = &work->window.h, *w = &work->window.w;
-	const struct weighted *weighted = &work->weighted;
+	const struct window_axis *h = &work->way->window.h, *w = &work->way->window.w;
+	const struct weighted *weighted = &work->way->weighted;
 	int64_t tap, end, *sums = work->call->scratch;
 	memset(sums, 0, (size_t)n * sizeof(*sums));
 	window_taps(h, y, &tap, &end);
@@ -134,16 +147,16 @@ static bool sum_row(struct work *work, const uint8_t *in, const uint8_t *weights
 
 static bool run_rows(struct work *work, int64_t o, const struct depthwise_channel *channel)
 {
-	const struct window_axis *w = &work->window.w;
-	for (int64_t y = 0; y < work->window.h.out; y++)
+	const struct window_axis *w = &work->way->window.w;
+	for (int64_t y = 0; y < work->way->window.h.out; y++)
 		for (int64_t x = 0; x < w->out; x += work->piece) {
 			int64_t n = kernel_stretch(work->call, w->out - x);
 			if (!sum_row(work, channel->in, channel->weights, y, x, n))
 				return false;
-			weighted_finish_channel(&work->weighted, work->call->scratch, n, o,
-						channel->out +
-							(y * w->out + x) * work->weighted.accumulator.result.bytes,
-						&work->call->counts);
+			weighted_finish_channel(
+				&work->way->weighted, work->call->scratch, n, o,
+				channel->out + (y * w->out + x) * work->way->weighted.accumulator.result.bytes,
+				&work->call->counts);
 			if (!kernel_step_rarely(work->call, n, &work->pending))
 				return false;
 		}
@@ -153,21 +166,21 @@ static bool run_rows(struct work *work, int64_t o, const struct depthwise_channe
 /* As many channels of `left` as make a piece. */
 static int64_t batch(const struct work *work, int64_t left)
 {
-	int64_t most = work->piece / (work->window.h.out * work->window.w.out) + 1;
+	int64_t most = work->piece / (work->way->window.h.out * work->way->window.w.out) + 1;
 	return least(left, least(most, DEPTHWISE_CHANNELS_MAX));
 }
 
 static int64_t bias_of(const struct work *work, int64_t o)
 {
-	const struct weighted *weighted = &work->weighted;
-	if (!work->whole || !weighted->bias)
+	const struct weighted *weighted = &work->way->weighted;
+	if (!work->way->whole || !weighted->bias)
 		return 0;
 	return weighted_element(weighted->bias, 1, o) * ((int64_t)1 << weighted->accumulator.bias_shift);
 }
 
 static bool run_whole(struct work *work, const struct depthwise_channel *channels, int64_t n_channels)
 {
-	const struct window_axis *h = &work->window.h, *w = &work->window.w;
+	const struct window_axis *h = &work->way->window.h, *w = &work->way->window.w;
 	int64_t rows = work->piece / w->out + 1, columns = least(w->out, work->piece + DEPTHWISE_VECTOR);
 	for (int64_t y = 0; y < h->out; y += rows)
 		for (int64_t x = 0; x < w->out; x += columns) {
@@ -188,10 +201,10 @@ static bool run_plane(struct work *work, int64_t o, const struct depthwise_chann
 
 static bool run_channels(struct work *work, int64_t o, const struct depthwise_channel *channels, int64_t n)
 {
-	if (work->whole)
+	if (work->way->whole)
 		return run_whole(work, channels, n);
 	for (int64_t i = 0; i < n; i++)
-		if (!(work->plane ? run_plane : run_rows)(work, o + i, &channels[i]))
+		if (!(work->way->plane ? run_plane : run_rows)(work, o + i, &channels[i]))
 			return false;
 	return true;
 }
@@ -207,8 +220,7 @@ static bool pack(const struct kernel_call *call, void *to)
 {
 	const struct kernel_operand *weights = operands_get(call, CONVOLUTION_WEIGHTS);
 	const struct npumem_dims *shape = &weights->shape;
-	struct window window;
-	if (!load_window(call, &window))
+	if (!((const struct way *)call->plan)->is_turned)
 		return gathered_pack(call, CONVOLUTION_WEIGHTS, to);
 	int64_t bytes = npumem_dtype_bytes(weights->dtype), taps = shape->h * shape->w * bytes, looked = 0;
 	for (int64_t o = 0; o < shape->c; o++) {
@@ -229,8 +241,8 @@ static void run(struct kernel_call *call)
 	const uint8_t *weights = call->pack;
 	struct work work;
 	work_init(&work, call);
-	const struct window_axis *h = &work.window.h, *w = &work.window.w;
-	int64_t taps = h->kernel * w->kernel * work.weighted.weight_bytes, times = out->shape.c / in->shape.c;
+	const struct window_axis *h = &work.way->window.h, *w = &work.way->window.w;
+	int64_t taps = h->kernel * w->kernel * work.way->weighted.weight_bytes, times = out->shape.c / in->shape.c;
 	call->counts =
 		(struct kernel_counts){.macs = out->shape.n * out->shape.c * window_pairs(h) * window_pairs(w)};
 	for (int64_t n = 0; n < out->shape.n; n++)
@@ -241,8 +253,8 @@ static void run(struct kernel_call *call)
 				channels[i] = (struct depthwise_channel){
 					kernel_feature(in, n, (o + i) / times), weights + (o + i) * taps,
 					bias_of(&work, o + i), kernel_feature(out, n, o + i)};
-				kernel_prefetch(channels[i].in, h->in * w->in * work.weighted.data_bytes);
-				kernel_prefetch(channels[i].out, h->out * w->out * work.weighted.data_bytes);
+				kernel_prefetch(channels[i].in, h->in * w->in * work.way->weighted.data_bytes);
+				kernel_prefetch(channels[i].out, h->out * w->out * work.way->weighted.data_bytes);
 			}
 			if (!run_channels(&work, o, channels, count))
 				return;
@@ -254,6 +266,7 @@ const struct kernel kernel_depthwise_conv2d = {
 	.number = NPUMEM_KERNEL_DEPTHWISE_CONV2D,
 	.by_feature = 1 << CONVOLUTION_IN | 1 << CONVOLUTION_OUT,
 	.check = check,
+	.plan = plan,
 	.scratch_bytes = scratch_bytes,
 	.pack_bytes = pack_bytes,
 	.pack = pack,

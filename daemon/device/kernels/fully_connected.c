@@ -6,9 +6,7 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 {
 	const struct npumem_dims *in = &operands_get(call, DENSE_DATA)->shape;
 	int64_t inputs = in->c * in->h * in->w, outputs = operands_get(call, DENSE_WEIGHTS)->shape.c;
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = weighted_check(call, &dense_roles, inputs, error);
+	int status = weighted_check(call, &dense_roles, inputs, error);
 	struct npumem_dims want = {inputs, outputs, 1, 1};
 	if (!status)
 		status = operands_check_shape(call, DENSE_WEIGHTS, &want, "in needs", error);

@@ -48,9 +48,7 @@ static int check_rules(const struct kernel_call *call, struct npumem_error *erro
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = check_rules(call, error);
+	int status = check_rules(call, error);
 	if (!status)
 		status = cell_check(call, &forms[rules_of(call)], error);
 	if (!status && rules_of(call) == RULES_MLI2_0)

@@ -36,9 +36,7 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 {
 	const struct kernel_operand *in = operands_get(call, IN);
 	int64_t entries = operands_elements(operands_get(call, TABLE));
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = operands_check_fixed(call, IN, error);
+	int status = operands_check_fixed(call, IN, error);
 	if (!status)
 		status = operands_check_fixed(call, OUT, error);
 	if (!status)

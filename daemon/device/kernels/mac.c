@@ -17,9 +17,7 @@ static int check_factor(const struct kernel_call *call, unsigned role, struct np
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = check_factor(call, ELTWISE_IN1, error);
+	int status = check_factor(call, ELTWISE_IN1, error);
 	if (!status)
 		status = check_factor(call, ELTWISE_IN2, error);
 	if (!status)

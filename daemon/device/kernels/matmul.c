@@ -6,9 +6,7 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 {
 	int64_t rows = operands_get(call, DENSE_DATA)->shape.n, terms = operands_get(call, DENSE_DATA)->shape.c;
 	int64_t columns = operands_get(call, DENSE_WEIGHTS)->shape.c;
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = weighted_check(call, &dense_roles, terms, error);
+	int status = weighted_check(call, &dense_roles, terms, error);
 	struct npumem_dims want = {rows, terms, 1, 1};
 	if (!status)
 		status = operands_check_shape(call, DENSE_DATA, &want, "a matrix has", error);

@@ -41,9 +41,7 @@ static int check_value(const struct kernel_call *call, struct npumem_error *erro
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = elements_check_move(call, OUT, IN, error);
+	int status = elements_check_move(call, OUT, IN, error);
 	if (!status)
 		status = check_padding(call, error);
 	if (!status)

@@ -45,9 +45,7 @@ static void read_perm(const struct kernel_call *call, int64_t from[ORDER_DIMS])
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
 	int64_t from[ORDER_DIMS], extents[ORDER_DIMS], permuted[ORDER_DIMS];
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = check_perm(call, error);
+	int status = check_perm(call, error);
 	if (!status)
 		status = operands_check_same_dtype(call, OUT, IN, error);
 	if (!status)

@@ -9,9 +9,7 @@ enum { IN, OUT };
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = operands_check_fixed(call, IN, error);
+	int status = operands_check_fixed(call, IN, error);
 	if (!status)
 		status = operands_check_same_dtype(call, OUT, IN, error);
 	return status ? status : operands_check_shape(call, OUT, &operands_get(call, IN)->shape, "in has", error);

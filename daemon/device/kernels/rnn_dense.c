@@ -57,10 +57,10 @@ static int check_member(const struct kernel_call *call, unsigned i, struct npume
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
 	unsigned n = call->roles[IN].n;
-	int status = operands_check_choices(call, error);
-	if (!status && call->roles[WEIGHTS].n != n)
+	if (call->roles[WEIGHTS].n != n)
 		return npumem_error_set(error, NPUMEM_INVALID, "%s: there are %u in, but %u weights",
 					call->row->name, n, call->roles[WEIGHTS].n);
+	int status = 0;
 	for (unsigned i = 0; i < n && !status; i++)
 		status = check_member(call, i, error);
 	const struct npumem_dims *out = &operands_get(call, OUT)->shape;

@@ -1,7 +1,6 @@
 /* Transposed 2D convolution: every input is multiplied by the whole kernel and added where it comes to lie;
  * padding crops. Outputs that lie a stride apart meet the same taps, in falling order for rising inputs: they are
  * an ordinary convolution by those taps, reversed. */
-#include "daemon/device/engine/conv.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/steps.h"
 #include "daemon/device/kernel_support/windows/convolution_run.h"
@@ -124,151 +123,157 @@ static unsigned find_changes(const struct window_axis *axis, int64_t *firsts)
 	return n;
 }
 
-/* What is asked of all phases is asked of their kinds, of which there are few: of phases there are as many as a
- * client says, and this is asked on the thread that answers all of them. */
-struct kinds {
-	struct window window;
-	struct convolution convolution;
-	struct phase phases[CHANGES * CHANGES + 1];
-	unsigned n;
-	/* Where some outputs meet no tap, all are written first, in whole planes: phases of one output in stride^2
-	 * each cost more than what they write. */
-	struct phase untouched;
-	int64_t n_untouched; /* of the outputs of a feature */
-};
-
 static bool has_taps(const struct phase *phase)
 {
 	return phase->h.window.kernel * phase->w.window.kernel > 0;
 }
 
-static void kinds_init(struct kinds *kinds, struct kernel_call *call)
+/* call->plan */
+struct transposed {
+	struct window window;
+	struct convolution convolution;
+	bool by_engine; /* all phases that have taps; else none */
+	/* Where some outputs meet no tap, all are written first, in whole planes: phases of one output in stride^2
+	 * each cost more than what they write. */
+	struct phase untouched;
+	int64_t n_untouched; /* of the outputs of a feature */
+	size_t scratch_bytes, pack_bytes;
+	double steps;
+};
+_Static_assert(sizeof(struct transposed) <= KERNEL_PLAN_BYTES, "a plan fits where it is made");
+
+static double larger(double a, double b)
 {
-	int64_t ys[CHANGES], xs[CHANGES];
-	read_window(call, &kinds->window, NULL);
-	convolution_init(&kinds->convolution, call, groups(call));
-	unsigned n_ys = find_changes(&kinds->window.h, ys), n_xs = find_changes(&kinds->window.w, xs);
-	kinds->n = n_ys * n_xs;
-	kinds->untouched = (struct phase){axis_untouched(&kinds->window.h), axis_untouched(&kinds->window.w)};
-	kinds->n_untouched = kinds->window.h.out * kinds->window.w.out -
-			     count_meeting(&kinds->window.h) * count_meeting(&kinds->window.w);
-	kinds->convolution.by_engine = true;
-	for (unsigned i = 0; i < kinds->n; i++) {
-		struct phase *phase = &kinds->phases[i];
-		*phase = (struct phase){axis_phase(&kinds->window.h, ys[i / n_xs]),
-					axis_phase(&kinds->window.w, xs[i % n_xs])};
-		if (has_taps(phase) && !conv_fits(&kinds->convolution, phase))
-			kinds->convolution.by_engine = false;
-	}
-	if (kinds->n_untouched)
-		kinds->phases[kinds->n++] = kinds->untouched;
+	return a > b ? a : b;
 }
 
-static size_t most_of(const struct kernel_call *call,
-		      size_t (*bytes)(const struct convolution *convolution, const struct phase *phase))
+/* What all phases need is asked of their kinds, of which there are few: of phases there are as many as a client
+ * says, and this is asked on the thread that answers all of them. */
+static void plan(struct kernel_call *call)
 {
-	struct kernel_call copy = *call;
-	struct kinds kinds;
-	size_t most = 0;
-	kinds_init(&kinds, &copy);
-	for (unsigned i = 0; i < kinds.n; i++) {
-		size_t some = bytes(&kinds.convolution, &kinds.phases[i]);
-		most = some > most ? some : most;
+	struct transposed *t = call->plan;
+	struct convolution_phase kinds[CHANGES * CHANGES + 1];
+	int64_t ys[CHANGES], xs[CHANGES];
+	read_window(call, &t->window, NULL);
+	convolution_init(&t->convolution, call, groups(call));
+	t->untouched = (struct phase){axis_untouched(&t->window.h), axis_untouched(&t->window.w)};
+	t->n_untouched =
+		t->window.h.out * t->window.w.out - count_meeting(&t->window.h) * count_meeting(&t->window.w);
+	t->by_engine = true;
+	t->scratch_bytes = t->pack_bytes = 0;
+	t->steps = 0;
+	unsigned n_ys = find_changes(&t->window.h, ys), n_xs = find_changes(&t->window.w, xs), n = n_ys * n_xs;
+	for (unsigned i = 0; i < n; i++) {
+		const struct phase phase = {axis_phase(&t->window.h, ys[i / n_xs]),
+					    axis_phase(&t->window.w, xs[i % n_xs])};
+		convolution_plan(&kinds[i], &t->convolution, &phase);
+		t->by_engine &= kinds[i].by_engine || !has_taps(&phase);
 	}
-	return most;
+	if (t->n_untouched)
+		convolution_plan(&kinds[n++], &t->convolution, &t->untouched);
+	for (unsigned i = 0; i < n; i++) {
+		kinds[i].by_engine &= t->by_engine;
+		size_t scratch = convolution_scratch_bytes(&kinds[i]), pack = convolution_pack_bytes(&kinds[i]);
+		t->scratch_bytes = scratch > t->scratch_bytes ? scratch : t->scratch_bytes;
+		t->pack_bytes = pack > t->pack_bytes ? pack : t->pack_bytes;
+		t->steps = larger(t->steps, (double)convolution_steps(&kinds[i]));
+	}
 }
 
 static size_t scratch_bytes(const struct kernel_call *call)
 {
-	return most_of(call, convolution_scratch_bytes);
+	return ((const struct transposed *)call->plan)->scratch_bytes;
 }
 
-/* For as many phases as can have taps. */
+/* As many phases as can have taps. */
+static int64_t phases_most(const struct transposed *t)
+{
+	const struct window_axis *h = &t->window.h, *w = &t->window.w;
+	return (h->stride < h->kernel ? h->stride : h->kernel) * (w->stride < w->kernel ? w->stride : w->kernel);
+}
+
 static size_t pack_bytes(const struct kernel_call *call)
 {
-	struct window window;
-	read_window(call, &window, NULL);
-	int64_t h = window.h.stride < window.h.kernel ? window.h.stride : window.h.kernel;
-	int64_t w = window.w.stride < window.w.kernel ? window.w.stride : window.w.kernel;
-	return most_of(call, convolution_pack_bytes) * (size_t)(h * w);
+	const struct transposed *t = call->plan;
+	return t->pack_bytes * (size_t)phases_most(t);
 }
 
 /* What is planned for each phase, in element steps. */
 enum { PHASE = 8000 };
 
+static int64_t steps(const struct kernel_call *call)
+{
+	const struct transposed *t = call->plan;
+	double untouched = t->n_untouched ? (double)operands_elements(operands_get(call, CONVOLUTION_OUT)) : 0;
+	return steps_whole((double)phases_most(t) * (t->steps + PHASE) + untouched);
+}
+
+static void plan_phase(struct transposed *t, const struct phase *phase, struct convolution_phase *planned)
+{
+	convolution_plan(planned, &t->convolution, phase);
+	planned->by_engine &= t->by_engine;
+}
+
 /* One after the other; each phase's pack is behind that of the one before. */
 static bool pack(const struct kernel_call *call, void *to)
 {
-	struct kernel_call copy = *call;
-	struct kinds kinds;
+	struct transposed *t = call->plan;
 	uint8_t *at = to;
-	kinds_init(&kinds, &copy);
-	int64_t y = find_meeting(&kinds.window.h, 0), x = -1, pending = 0;
-	while (next_phase(&kinds.window, &y, &x)) {
-		struct phase phase = {axis_phase(&kinds.window.h, y), axis_phase(&kinds.window.w, x)};
-		if (!convolution_pack(&kinds.convolution, &phase, at) || !kernel_look(call, PHASE, &pending))
+	int64_t y = find_meeting(&t->window.h, 0), x = -1, pending = 0;
+	convolution_load(&t->convolution);
+	while (next_phase(&t->window, &y, &x)) {
+		const struct phase phase = {axis_phase(&t->window.h, y), axis_phase(&t->window.w, x)};
+		struct convolution_phase planned;
+		plan_phase(t, &phase, &planned);
+		if (!convolution_pack(&planned, at) || !kernel_look(call, PHASE, &pending))
 			return false;
-		at += convolution_pack_bytes(&kinds.convolution, &phase);
+		at += convolution_pack_bytes(&planned);
 	}
 	return true;
 }
 
 /* All outputs of a channel are equal: the counts of those that no other phase writes are a part of what was
  * counted. */
-static bool run_untouched(struct kinds *kinds)
+static bool run_untouched(struct transposed *t, struct kernel_counts *counts)
 {
-	struct kernel_counts *counts = &kinds->convolution.call->counts;
-	int64_t n = kinds->window.h.out * kinds->window.w.out;
-	if (!kinds->n_untouched)
+	struct convolution_phase planned;
+	int64_t n = t->window.h.out * t->window.w.out;
+	if (!t->n_untouched)
 		return true;
-	if (!convolution_run(&kinds->convolution, &kinds->untouched))
+	plan_phase(t, &t->untouched, &planned);
+	if (!convolution_run(&planned))
 		return false;
-	counts->saturated = counts->saturated / n * kinds->n_untouched;
-	counts->wrapped = counts->wrapped / n * kinds->n_untouched;
+	counts->saturated = counts->saturated / n * t->n_untouched;
+	counts->wrapped = counts->wrapped / n * t->n_untouched;
 	return true;
 }
 
 static void run(struct kernel_call *call)
 {
-	struct kinds kinds;
+	struct transposed *t = call->plan;
 	const uint8_t *at = call->pack;
-	kinds_init(&kinds, call);
-	int64_t y = find_meeting(&kinds.window.h, 0), x = -1;
+	int64_t y = find_meeting(&t->window.h, 0), x = -1;
 	call->counts = (struct kernel_counts){.macs = 0};
-	if (!run_untouched(&kinds))
+	convolution_load(&t->convolution);
+	if (!run_untouched(t, &call->counts))
 		return;
-	while (next_phase(&kinds.window, &y, &x)) {
-		struct phase phase = {axis_phase(&kinds.window.h, y), axis_phase(&kinds.window.w, x)};
-		kinds.convolution.pack = at;
-		if (!convolution_run(&kinds.convolution, &phase))
+	while (next_phase(&t->window, &y, &x)) {
+		const struct phase phase = {axis_phase(&t->window.h, y), axis_phase(&t->window.w, x)};
+		struct convolution_phase planned;
+		plan_phase(t, &phase, &planned);
+		t->convolution.pack = at;
+		if (!convolution_run(&planned))
 			return;
-		size_t bytes = convolution_pack_bytes(&kinds.convolution, &phase);
+		size_t bytes = convolution_pack_bytes(&planned);
 		at = bytes ? at + bytes : at;
 	}
-}
-
-static int64_t steps(const struct kernel_call *call)
-{
-	struct kernel_call copy = *call;
-	struct kinds kinds;
-	double most = 0;
-	copy.scratch = NULL;
-	kinds_init(&kinds, &copy);
-	const struct window_axis *h = &kinds.window.h, *w = &kinds.window.w;
-	double phases = (double)(h->stride < h->kernel ? h->stride : h->kernel) *
-			(double)(w->stride < w->kernel ? w->stride : w->kernel);
-	double untouched = kinds.n_untouched ? (double)operands_elements(operands_get(call, CONVOLUTION_OUT)) : 0;
-	for (unsigned i = 0; i < kinds.n; i++) {
-		double some = (double)convolution_steps(&kinds.convolution, &kinds.phases[i]);
-		most = some > most ? some : most;
-	}
-	return steps_whole(phases * (most + PHASE) + untouched);
 }
 
 const struct kernel kernel_transpose_conv2d = {
 	.number = NPUMEM_KERNEL_TRANSPOSE_CONV2D,
 	.by_feature = 1 << CONVOLUTION_IN | 1 << CONVOLUTION_OUT,
 	.check = check,
+	.plan = plan,
 	.scratch_bytes = scratch_bytes,
 	.pack_bytes = pack_bytes,
 	.pack = pack,

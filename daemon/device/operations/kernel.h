@@ -75,6 +75,9 @@ struct kernel_counts {
 	int64_t macs; /* multiply-accumulates of the formula, without padded taps */
 };
 
+/* Of a call's plan, where it lies 16-byte aligned. */
+enum { KERNEL_PLAN_BYTES = 1536 };
+
 enum {
 	/* Parts of an element of the outputs, in which progress is told: one that takes long by itself is told
 	 * while it is made. */
@@ -125,6 +128,7 @@ struct kernel_call {
 	enum npumem_rounding rounding; /* already resolved against the device's default */
 	enum isa isa;		       /* the widest instructions that it may use */
 	void *scratch;		       /* scratch_bytes(call) bytes, 64-byte aligned; only during run() */
+	void *plan;		       /* what the kernel's plan() makes, KERNEL_PLAN_BYTES */
 	const void *pack;	       /* what the kernel's pack() made; 64-byte aligned; only during run() */
 	struct kernel_counts counts;
 	struct kernel_progress *progress; /* NULL where nobody looks */
@@ -140,15 +144,18 @@ struct kernel {
 	/* Bit r: role r of the row is reached by kernel_feature() alone; `data` may be NULL. */
 	uint32_t by_feature;
 	/* Shapes, types, formats and parameters: 0, or INVALID naming role and value. Roles that the row requires
-	 * are present; parameters are among the row's and have a permitted number of values. */
+	 * are present; parameters are among the row's and have a permitted number of values, which are among their
+	 * choices. */
 	int (*check)(const struct kernel_call *call, struct npumem_error *error);
 	/* NULL where no data is refused. Runs after check() passed and the inputs were gathered (operands' data is
 	 * set), before anything is written: 0, or INVALID naming role and position. */
 	int (*check_data)(const struct kernel_call *call, struct npumem_error *error);
-	/* NULL where none is needed. May assume that check() passed. */
+	/* NULL, or makes call->plan, which may point to the call, of all but data: after check() passed, before
+	 * what follows. */
+	void (*plan)(struct kernel_call *call);
+	/* NULL where none is needed. */
 	size_t (*scratch_bytes)(const struct kernel_call *call);
-	/* NULL, or how many bytes pack() needs; 0: nothing is packed, run() reads all roles. May assume that
-	 * check() passed. */
+	/* NULL, or how many bytes pack() needs; 0: nothing is packed, run() reads all roles. */
 	size_t (*pack_bytes)(const struct kernel_call *call);
 	/* Makes of role `packed`, whose data is set, all that run() then has of it: call->pack, which may be what
 	 * an earlier run made of the same elements for a call of the same types, shapes and parameters. False
@@ -156,8 +163,8 @@ struct kernel {
 	bool (*pack)(const struct kernel_call *call, void *pack);
 	unsigned packed;
 	/* About how many element steps (op_cost's unit) a run takes that has its pack, if it has any, and its
-	 * operands where they are needed; rather too many: the loop itself runs what is short. May assume that
-	 * check() passed; of features it knows start_npu and n_npus alone. */
+	 * operands where they are needed; rather too many: the loop itself runs what is short. Of features
+	 * it knows start_npu and n_npus alone. */
 	int64_t (*steps)(const struct kernel_call *call);
 	/* Cannot fail. Writes every element of every output and sets call->counts. Calls kernel_step as outputs
 	 * are done and kernel_part while they are made, at least once in kernel_piece() steps of work, and returns

@@ -75,6 +75,9 @@ struct op {
 	struct op_work *work;
 };
 
+/* Plans a run, whose op->work is NULL, for op_cost and op_check, which else do so themselves. Where it is to be
+ * refused, op_check does that. Returns how much host memory the plan takes until op_deinit(). */
+size_t op_plan(struct device *device, struct op *op);
 /* 0; INVALID, FAILED_PRECONDITION (sealed, dma_only, unsafe), RESOURCE_EXHAUSTED (host memory). Changes nothing
  * but op's own results. On the thread that owns the device. */
 int op_check(struct device *device, struct op *op, const struct error_context *context);
@@ -88,8 +91,8 @@ int op_run(struct device *device, struct op *op, const struct error_context *con
 /* After a run that returned 0, on the same thread: what a write has written was not what was meant, and counts as
  * never written. */
 void op_take_back(struct device *device, struct op *op);
-/* Gives back what op_check took; after a failed op_check too. Leaves the results. On the thread that owns the
- * device, before anything that conflicts begins. */
+/* Gives back what op_plan and op_check took; after a failed op_check too. Leaves the results. On the thread that
+ * owns the device, before anything that conflicts begins. */
 void op_deinit(struct device *device, struct op *op);
 
 /* Host memory that a checked operation has and op_run takes: of a kernel its operands, each tensor once, and its

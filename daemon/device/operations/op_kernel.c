@@ -171,6 +171,7 @@ static int take_call(const struct device *device, const struct op *op, struct op
 	work->kernel = kernel_by_number(op->kernel);
 	work->call.row = rows->row;
 	work->call.isa = device->options.isa;
+	work->call.plan = work->plan;
 	work->call.crew = device->crew.share ? &device->crew : NULL;
 	int status = take_roles(op, work, context);
 	return status ? status : take_params(device, op, work, context);
@@ -272,23 +273,72 @@ static int look_run(const struct device *device, struct op *op, const struct err
 	return status;
 }
 
-static int check_run(struct device *device, struct op *op, const struct error_context *context)
+/* Of the role that the kernel packs. */
+static struct tensor *packed_tensor(const struct op_work *work)
 {
-	op->work = NULL;
-	struct op_work *work = heap_alloc(device->heap, sizeof(*work));
-	if (!work)
-		return heap_exhausted(context->error);
-	op->work = work;
+	return work->tensors[work->roles[work->kernel->packed].operands - work->operands];
+}
+
+/* That of the elements that the tensor has now. */
+static void find_pack(struct device *device, struct op_work *work)
+{
+	struct pack_key key;
+	if (!work->pack_bytes)
+		return;
+	packs_key(&key, &work->call, packed_tensor(work));
+	work->pack = packs_find(&device->packs, &key);
+}
+
+static void give_back_pack(struct device *device, struct op_work *work)
+{
+	packs_done(&device->packs, work->pack);
+	work->pack = NULL;
+}
+
+static int plan_work(const struct device *device, const struct op *op, struct op_work *work,
+		     const struct error_context *context)
+{
 	int status = take_call(device, op, work, context);
 	if (!status)
 		status = work->kernel->check(&work->call, context->error);
-	if (!status)
-		status = check_outputs(device, work, context);
+	if (!status && work->kernel->plan)
+		work->kernel->plan(&work->call);
+	return status;
+}
+
+static int plan_run(struct device *device, struct op *op, const struct error_context *context)
+{
+	struct op_work *work = heap_alloc(device->heap, sizeof(*work));
+	if (!work)
+		return heap_exhausted(context->error);
+	int status = plan_work(device, op, work, context);
 	if (!status)
 		status = op_operands_plan(work, context);
-	if (!status)
-		lockstep_touch(&work->victims);
+	if (status)
+		heap_free(device->heap, work);
+	else
+		op->work = work;
 	return status;
+}
+
+size_t op_plan(struct device *device, struct op *op)
+{
+	struct npumem_error ignored;
+	const struct error_context quiet = {.error = &ignored};
+	npumem_error_clear(&ignored);
+	return op->kind == OP_RUN && !plan_run(device, op, &quiet) ? sizeof(*op->work) : 0;
+}
+
+static int check_run(struct device *device, struct op *op, const struct error_context *context)
+{
+	int status = op->work ? 0 : plan_run(device, op, context);
+	if (!status)
+		status = check_outputs(device, op->work, context);
+	if (status)
+		return status;
+	lockstep_touch(&op->work->victims);
+	find_pack(device, op->work);
+	return 0;
 }
 
 static void begin_progress(const struct op_work *work)
@@ -305,12 +355,6 @@ static int cancelled(const struct error_context *context, const char *left)
 	return npumem_error_set(context->error, NPUMEM_CANCELLED, "the run was cancelled; %s", left);
 }
 
-/* Of the role that the kernel packs. */
-static struct tensor *packed_tensor(const struct op_work *work)
-{
-	return work->tensors[work->roles[work->kernel->packed].operands - work->operands];
-}
-
 /* The packed tensor may be in the place of an output, too: it has other elements soon, and the version that it
  * then has is its version already. */
 static bool writes_packed(const struct op_work *work)
@@ -323,24 +367,23 @@ static bool writes_packed(const struct op_work *work)
 }
 
 /* After the inputs were gathered. False where it was stopped. */
-static bool make_pack(struct device *device, struct op_work *work, struct pack *pack)
+static bool make_pack(struct device *device, struct op_work *work)
 {
-	if (!pack || work->call.pack)
+	if (!work->pack || work->call.pack)
 		return true;
-	if (!work->kernel->pack(&work->call, pack_data(pack)))
+	if (!work->kernel->pack(&work->call, pack_data(work->pack)))
 		return false;
-	work->call.pack = pack_data(pack);
+	work->call.pack = pack_data(work->pack);
 	if (!writes_packed(work))
-		packs_keep(&device->packs, pack, packed_tensor(work));
+		packs_keep(&device->packs, work->pack, packed_tensor(work));
 	return true;
 }
 
-static int run_gathered(struct device *device, struct op *op, struct pack *pack,
-			const struct error_context *context)
+static int run_gathered(struct device *device, struct op *op, const struct error_context *context)
 {
 	struct op_work *work = op->work;
 	/* Where it is stopped the kernel stops at once. */
-	if (!op_operands_gather(device, work) || !make_pack(device, work, pack))
+	if (!op_operands_gather(device, work) || !make_pack(device, work))
 		return cancelled(context, "nothing was written");
 	bool is_direct = op_operands_are_direct(work);
 	int status = work->kernel->check_data ? work->kernel->check_data(&work->call, context->error) : 0;
@@ -371,20 +414,6 @@ static int no_memory(const struct error_context *context, size_t bytes)
 				"the daemon has no %zu bytes of host memory for this kernel", bytes);
 }
 
-/* Whether the pack of a checked run was kept and is found once more. */
-static bool has_pack(struct device *device, const struct op_work *work)
-{
-	/* A pack that goes before the run is made again, which is to be short, too. */
-	enum { SMALL_PACK_BYTES = 5 << 18 };
-	struct pack_key key;
-	if (work->pack_bytes > SMALL_PACK_BYTES)
-		return false;
-	packs_key(&key, &work->call, packed_tensor(work));
-	struct pack *pack = packs_find(&device->packs, &key);
-	packs_done(&device->packs, pack);
-	return pack;
-}
-
 static int64_t steps_of(const struct device *device, struct op_work *work)
 {
 	/* Where an operand lies is known only when it runs, but on how many NPUs. */
@@ -403,10 +432,7 @@ static int64_t steps_before_check(const struct device *device, const struct op *
 	const struct error_context quiet = {.error = &ignored};
 	struct op_work work;
 	npumem_error_clear(&ignored);
-	int status = take_call(device, op, &work, &quiet);
-	if (!status)
-		status = work.kernel->check(&work.call, &ignored);
-	return status ? 0 : steps_of(device, &work);
+	return plan_work(device, op, &work, &quiet) ? 0 : steps_of(device, &work);
 }
 
 int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed, bool *packs)
@@ -416,36 +442,36 @@ int64_t op_kernel_steps(struct device *device, const struct op *op, const struct
 	*packs = true;
 	if (!work)
 		return steps_before_check(device, op);
-	*packs = work->pack_bytes && !has_pack(device, work);
-	if (work->pack_bytes && !*packs)
+	*packs = work->pack_bytes && !work->pack;
+	if (work->pack)
 		*packed = packed_tensor(work);
 	return steps_of(device, work);
 }
 
-/* The pack that was kept, which the call then has, or a new one; NULL where the kernel has none. 0 or
- * RESOURCE_EXHAUSTED. */
-static int take_pack(struct device *device, struct op_work *work, struct pack **pack,
-		     const struct error_context *context)
+/* The pack that was kept, which the call then has, or a new one. An earlier operation of a chain may have written
+ * the tensor, or made the pack, since the check. 0 or RESOURCE_EXHAUSTED. */
+static int take_pack(struct device *device, struct op_work *work, const struct error_context *context)
 {
-	struct pack_key key;
-	*pack = NULL;
 	if (!work->pack_bytes)
 		return 0;
-	packs_key(&key, &work->call, packed_tensor(work));
-	*pack = packs_find(&device->packs, &key);
-	if (*pack) {
-		work->call.pack = pack_data(*pack);
+	if (work->pack && !packs_is_current(work->pack, packed_tensor(work)))
+		give_back_pack(device, work);
+	if (!work->pack)
+		find_pack(device, work);
+	if (work->pack) {
+		work->call.pack = pack_data(work->pack);
 		return 0;
 	}
-	*pack = packs_new(&device->packs, &key, work->pack_bytes);
-	return *pack ? 0 : no_memory(context, work->pack_bytes);
+	struct pack_key key;
+	packs_key(&key, &work->call, packed_tensor(work));
+	work->pack = packs_new(&device->packs, &key, work->pack_bytes);
+	return work->pack ? 0 : no_memory(context, work->pack_bytes);
 }
 
 static int run_kernel(struct device *device, struct op *op, const struct error_context *context)
 {
 	struct op_work *work = op->work;
-	struct pack *pack;
-	int status = take_pack(device, work, &pack, context);
+	int status = take_pack(device, work, context);
 	if (status)
 		return status;
 	size_t bytes = op_operands_bytes(work);
@@ -454,11 +480,11 @@ static int run_kernel(struct device *device, struct op *op, const struct error_c
 		op_operands_spread(device, work, memory);
 		work->call.progress = op->progress;
 		begin_progress(work);
-		status = run_gathered(device, op, pack, context);
+		status = run_gathered(device, op, context);
 	} else {
 		status = no_memory(context, bytes);
 	}
-	packs_done(&device->packs, pack);
+	give_back_pack(device, work);
 	heap_free(device->heap, memory);
 	return status;
 }
@@ -486,8 +512,10 @@ static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
 
 static void deinit_run(struct device *device, struct op *op)
 {
-	if (op->work)
+	if (op->work) {
 		lockstep_deinit(device, &op->work->victims);
+		give_back_pack(device, op->work);
+	}
 	heap_free(device->heap, op->work);
 	op->work = NULL;
 }

@@ -2,17 +2,21 @@
 #ifndef DEVICE_OP_OPERANDS_H
 #define DEVICE_OP_OPERANDS_H
 
+#include <stddef.h>
+
 #include "daemon/device/operations/lockstep.h"
 #include "daemon/device/operations/op_rule.h"
 #include "daemon/device/operations/roles.h"
 
-/* What op_check prepares for op_run. Operands are in the order of roles, families by number. */
+/* A run, planned by its shapes and parameters; op_check adds what it may destroy, and the pack. Operands are in
+ * the order of roles, families by number. */
 struct op_work {
 	const struct kernel *kernel;
 	struct kernel_call call;
 	const struct roles *rows;
 	unsigned n;
 	struct lockstep_victims victims;
+	struct pack *pack;		    /* that was kept, or is being made; NULL: none */
 	size_t scratch_bytes, memory_bytes; /* the kernel's; with all arrays */
 	size_t pack_bytes;		    /* what the kernel makes of its packed role; 0: nothing */
 
@@ -24,6 +28,7 @@ struct op_work {
 	bool in_place[NPUMEM_OPERANDS_MAX]; /* the kernel reaches it where it lies */
 	/* Input i is gathered as this one, which has the same bytes: i itself, or one before it. */
 	unsigned gathered_as[NPUMEM_OPERANDS_MAX];
+	_Alignas(max_align_t) uint8_t plan[KERNEL_PLAN_BYTES];
 };
 
 /* Whether two tensors are the same elements in the same bytes. */

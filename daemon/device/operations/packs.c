@@ -1,6 +1,6 @@
 /* A table of small sets. Its lock is held while one set is searched, or all accounts to make room. A run that does
- * not get the lock soon goes on without the pack. A pack is not freed while a run uses it. Invariant: a pack that is
- * kept is in a set, in its account's list and in that of its tensor. */
+ * not get the lock soon goes on without the pack. A pack is not freed while a run uses it. Invariant: a pack that
+ * is kept is in a set, in its account's list and in that of its tensor. */
 #include "daemon/device/operations/packs.h"
 
 #include <assert.h>
@@ -74,17 +74,6 @@ void packs_key(struct pack_key *key, const struct kernel_call *call, const struc
 		}
 }
 
-static bool same_params(const struct kernel_params *a, const struct kernel_params *b)
-{
-	for (unsigned i = 0; i < NPUMEM_PARAMS_MAX; i++) {
-		const struct npumem_param *x = &a->given[i], *y = &b->given[i];
-		if (x->n_values != y->n_values ||
-		    (x->n_values && memcmp(x->values, y->values, x->n_values * sizeof(x->values[0]))))
-			return false;
-	}
-	return true;
-}
-
 static bool same_key(const struct pack_key *a, const struct pack_key *b)
 {
 	if (a->handle != b->handle || a->version != b->version || a->kernel != b->kernel || a->isa != b->isa ||
@@ -94,7 +83,7 @@ static bool same_key(const struct pack_key *a, const struct pack_key *b)
 		if (a->roles[i].dtype != b->roles[i].dtype ||
 		    memcmp(&a->roles[i].shape, &b->roles[i].shape, sizeof(a->roles[i].shape)))
 			return false;
-	return same_params(&a->params, &b->params);
+	return !memcmp(&a->params, &b->params, sizeof(a->params));
 }
 
 size_t packs_bytes(size_t bytes)
@@ -139,6 +128,11 @@ struct pack *packs_find(struct packs *packs, const struct pack_key *key)
 	}
 	unlock(packs);
 	return found;
+}
+
+bool packs_is_current(const struct pack *pack, const struct tensor *tensor)
+{
+	return pack->key.version == atomic_load_explicit(&tensor_root(tensor)->version, memory_order_relaxed);
 }
 
 static bool is_used(const struct pack *pack)

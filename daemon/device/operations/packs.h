@@ -65,6 +65,8 @@ void *pack_data(struct pack *pack);
 
 /* A kept one, or NULL; the caller uses it. */
 struct pack *packs_find(struct packs *packs, const struct pack_key *key);
+/* Whether nothing was written to the tensor since. */
+bool packs_is_current(const struct pack *pack, const struct tensor *tensor);
 /* Keeps a pack of `tensor` that has been made, where there is room for it. The caller goes on using it. */
 void packs_keep(struct packs *packs, struct pack *pack, const struct tensor *tensor);
 /* The tensor goes, no view; no operation on it runs. */

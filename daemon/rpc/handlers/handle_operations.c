@@ -77,7 +77,7 @@ static int handle_single(struct call *call)
 		int status = operate_new(call);                                                                   \
 		if (!status)                                                                                      \
 			status = prepare_##name(&call->binding, request, &call->operate->prepared, call->error);  \
-		return status ? status : call_claim_op(call, &call->operate->prepared.op);                        \
+		return status ? status : operate_claim(call);                                                     \
 	}                                                                                                         \
 	int handle_operations_##name(struct call *call, const Npumem__V1__##Message *request)                     \
 	{                                                                                                         \

@@ -167,11 +167,12 @@ static void end_to_keep(struct operate *operate, bool is_done)
 
 enum { SPARE_MAX = 256 }; /* that are kept for others */
 
-/* Of its call. */
+/* Of its call. What was planned may not have begun. */
 static void release(struct call *call)
 {
 	struct rpc *rpc = call->rpc;
 
+	op_deinit(rpc->service->device, &call->operate->prepared.op);
 	if (rpc->n_spare_operations >= SPARE_MAX) {
 		heap_free(rpc->heap, call->operate);
 		return;
@@ -200,6 +201,14 @@ int operate_new(struct call *call)
 	call->release = release;
 	call->extra_bytes += sizeof(*operate);
 	return 0;
+}
+
+int operate_claim(struct call *call)
+{
+	struct op *op = &call->operate->prepared.op;
+
+	call->extra_bytes += op_plan(call->rpc->service->device, op);
+	return call_claim_op(call, op);
 }
 
 void operate_pool_deinit(struct rpc *rpc)

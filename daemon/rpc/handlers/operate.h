@@ -44,6 +44,8 @@ struct operate {
 /* Of a request of one operation, before that is prepared: sets call->operate, until the call's end. 0, or
  * RESOURCE_EXHAUSTED. */
 int operate_new(struct call *call);
+/* After that: plans it, which is charged, and claims its tensors. 0, or RESOURCE_EXHAUSTED. */
+int operate_claim(struct call *call);
 /* Gives the spare ones back to the heap. */
 void operate_pool_deinit(struct rpc *rpc);
 /* Of a request that was resolved; nothing is prepared yet. */

@@ -25,9 +25,7 @@ int eltwise_check(const struct kernel_call *call, struct npumem_error *error)
 	const struct kernel_operand *in1 = operands_get(call, ELTWISE_IN1), *in2 = operands_get(call, ELTWISE_IN2);
 	bool second = operands_elements(in2) > operands_elements(in1);
 	const struct kernel_operand *whole = second ? in2 : in1;
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = operands_check_fixed(call, ELTWISE_IN1, error);
+	int status = operands_check_fixed(call, ELTWISE_IN1, error);
 	if (!status)
 		status = operands_check_same_dtype(call, ELTWISE_IN2, ELTWISE_IN1, error);
 	if (!status)

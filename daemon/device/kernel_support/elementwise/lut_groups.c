@@ -15,15 +15,13 @@ enum { ABREAST = 64 };
 
 int lut_groups_check(const struct kernel_call *call, struct npumem_error *error)
 {
-	int status = operands_check_choices(call, error);
-	if (!status && kernel_param(call, NPUMEM_PARAM_AXIS, 0, LUT_GROUPS_NONE) == LUT_GROUPS_N) {
+	if (kernel_param(call, NPUMEM_PARAM_AXIS, 0, LUT_GROUPS_NONE) == LUT_GROUPS_N) {
 		npumem_error_set(error, NPUMEM_INVALID, "%s: axis is n, but must be none, c, h or w",
 				 call->row->name);
 		npumem_error_text(error, "parameter", "axis");
 		return NPUMEM_INVALID;
 	}
-	if (!status)
-		status = operands_check_fixed(call, LUT_GROUPS_IN, error);
+	int status = operands_check_fixed(call, LUT_GROUPS_IN, error);
 	if (!status)
 		status = operands_check_same_dtype(call, LUT_GROUPS_OUT, LUT_GROUPS_IN, error);
 	if (!status)

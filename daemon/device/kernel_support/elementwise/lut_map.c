@@ -8,9 +8,7 @@
 int lut_map_check(const struct kernel_call *call, struct npumem_error *error)
 {
 	const struct kernel_operand *in = operands_get(call, LUT_MAP_IN);
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = operands_check_fixed(call, LUT_MAP_IN, error);
+	int status = operands_check_fixed(call, LUT_MAP_IN, error);
 	if (!status)
 		status = operands_check_same_dtype(call, LUT_MAP_OUT, LUT_MAP_IN, error);
 	if (!status)

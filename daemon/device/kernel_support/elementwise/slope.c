@@ -8,9 +8,7 @@
 
 int slope_check(const struct kernel_call *call, const struct npumem_dims *slope, struct npumem_error *error)
 {
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = operands_check_fixed(call, SLOPE_IN, error);
+	int status = operands_check_fixed(call, SLOPE_IN, error);
 	if (!status)
 		status = operands_check_same_dtype(call, SLOPE_SLOPE, SLOPE_IN, error);
 	if (!status)

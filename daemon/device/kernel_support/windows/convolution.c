@@ -12,9 +12,7 @@ int convolution_check(const struct kernel_call *call, int64_t groups, struct npu
 {
 	const struct npumem_dims *in = &operands_get(call, CONVOLUTION_IN)->shape;
 	const struct npumem_dims *weights = &operands_get(call, CONVOLUTION_WEIGHTS)->shape;
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = weighted_check(call, &convolution_roles, weights->n * weights->h * weights->w, error);
+	int status = weighted_check(call, &convolution_roles, weights->n * weights->h * weights->w, error);
 	if (status)
 		return status;
 	if (in->c % groups != 0 || weights->c % groups != 0)
@@ -40,11 +38,18 @@ void convolution_init(struct convolution *convolution, struct kernel_call *call,
 					    .n = in->shape.n,
 					    .groups = groups,
 					    .n_inputs = in->shape.c / groups,
-					    .n_outputs = weights->shape.c / groups,
-					    .weights = weights->data,
-					    .pack = call->pack};
+					    .n_outputs = weights->shape.c / groups};
 	weighted_init(&convolution->weighted, call, &convolution_roles,
 		      weights->shape.n * weights->shape.h * weights->shape.w);
+}
+
+void convolution_load(struct convolution *convolution)
+{
+	const struct kernel_call *call = convolution->call;
+	const struct kernel_operand *bias = operands_get(call, CONVOLUTION_BIAS);
+	convolution->weights = operands_get(call, CONVOLUTION_WEIGHTS)->data;
+	convolution->weighted.bias = bias ? bias->data : NULL;
+	convolution->pack = call->pack;
 }
 
 int64_t convolution_taps(const struct convolution *convolution, const struct phase *phase)

@@ -18,9 +18,7 @@ struct convolution {
 	int64_t n, groups;
 	int64_t n_inputs, n_outputs; /* channels of one group */
 	const void *weights;
-	/* Phases that have taps are run by the engine, with weights of `pack`; else by patches.h. */
-	bool by_engine;
-	const void *pack; /* of the phase that is run */
+	const void *pack; /* of the phase that is run, where the engine runs it */
 	struct weighted weighted;
 };
 
@@ -48,6 +46,8 @@ static inline bool phase_is_dense(const struct phase *phase)
 int convolution_check(const struct kernel_call *call, int64_t groups, struct npumem_error *error);
 /* For a call that passed. */
 void convolution_init(struct convolution *convolution, struct kernel_call *call, int64_t groups);
+/* Takes the data and the pack that the call has by now. */
+void convolution_load(struct convolution *convolution);
 
 /* ---- for patches.c and the engine ---- */
 

@@ -4,37 +4,38 @@
 #include "daemon/device/engine/conv.h"
 #include "daemon/device/kernel_support/windows/patches.h"
 
-static bool is_for_engine(const struct convolution *convolution, const struct phase *phase)
+void convolution_plan(struct convolution_phase *to, struct convolution *convolution, const struct phase *phase)
 {
-	return convolution->by_engine && phase->h.window.kernel * phase->w.window.kernel > 0;
+	to->convolution = convolution;
+	to->phase = *phase;
+	to->by_engine = conv_plan_init(&to->plan, convolution, &to->phase);
 }
 
-size_t convolution_scratch_bytes(const struct convolution *convolution, const struct phase *phase)
+size_t convolution_scratch_bytes(struct convolution_phase *phase)
 {
-	return is_for_engine(convolution, phase) ? conv_scratch_bytes(convolution, phase)
-						 : patches_scratch_bytes(convolution, phase);
+	return phase->by_engine ? conv_scratch_bytes(&phase->plan)
+				: patches_scratch_bytes(phase->convolution, &phase->phase);
 }
 
-int64_t convolution_steps(const struct convolution *convolution, const struct phase *phase)
+int64_t convolution_steps(const struct convolution_phase *phase)
 {
-	return is_for_engine(convolution, phase) ? conv_steps(convolution, phase)
-						 : patches_steps(convolution, phase);
+	return phase->by_engine ? conv_steps(&phase->plan) : patches_steps(phase->convolution, &phase->phase);
 }
 
-size_t convolution_pack_bytes(const struct convolution *convolution, const struct phase *phase)
+size_t convolution_pack_bytes(struct convolution_phase *phase)
 {
-	return is_for_engine(convolution, phase) ? conv_pack_bytes(convolution, phase) : 0;
+	return phase->by_engine ? conv_pack_bytes(&phase->plan) : 0;
 }
 
-bool convolution_pack(const struct convolution *convolution, const struct phase *phase, void *pack)
+bool convolution_pack(struct convolution_phase *phase, void *pack)
 {
-	return !is_for_engine(convolution, phase) || conv_pack_weights(convolution, phase, pack);
+	return !phase->by_engine || conv_pack_weights(&phase->plan, pack);
 }
 
-bool convolution_run(const struct convolution *convolution, const struct phase *phase)
+bool convolution_run(struct convolution_phase *phase)
 {
-	convolution->call->counts.macs += convolution->n * convolution->groups * convolution->n_outputs *
-					  convolution->n_inputs * window_pairs(&phase->h.window) *
-					  window_pairs(&phase->w.window);
-	return is_for_engine(convolution, phase) ? conv_run(convolution, phase) : patches_run(convolution, phase);
+	struct convolution *c = phase->convolution;
+	c->call->counts.macs += c->n * c->groups * c->n_outputs * c->n_inputs *
+				window_pairs(&phase->phase.h.window) * window_pairs(&phase->phase.w.window);
+	return phase->by_engine ? conv_run(&phase->plan) : patches_run(c, &phase->phase);
 }

@@ -1,7 +1,6 @@
 /* An ordinary convolution has one phase, of all outputs; one that is no more than a matrix product is one. */
 #include "daemon/device/kernel_support/windows/convolve.h"
 
-#include "daemon/device/engine/conv.h"
 #include "daemon/device/engine/product.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/windows/convolution_run.h"
@@ -68,71 +67,67 @@ static bool is_product(const struct phase *phase, int64_t groups)
 	       phase->h.kernel * phase->w.kernel == 1;
 }
 
-static struct product product_of(const struct kernel_call *call)
+/* call->plan */
+struct convolve {
+	bool is_product;
+	struct product product;
+	struct convolution convolution;
+	struct convolution_phase phase;
+};
+_Static_assert(sizeof(struct convolve) <= KERNEL_PLAN_BYTES, "a plan fits where it is made");
+
+void convolve_plan(struct kernel_call *call, int64_t groups)
 {
 	const struct npumem_dims *in = &operands_get(call, CONVOLUTION_IN)->shape;
-	return (struct product){&convolution_roles, in->n, in->c, operands_get(call, CONVOLUTION_OUT)->shape.c};
+	struct convolve *convolve = call->plan;
+	const struct phase phase = whole(call);
+	convolve->is_product = is_product(&phase, groups);
+	convolve->product =
+		(struct product){&convolution_roles, in->n, in->c, operands_get(call, CONVOLUTION_OUT)->shape.c};
+	if (convolve->is_product)
+		return;
+	convolution_init(&convolve->convolution, call, groups);
+	convolution_plan(&convolve->phase, &convolve->convolution, &phase);
 }
 
-/* What the call is; true where it is a product. Only convolution_run writes to the call. */
-static bool load(const struct kernel_call *call, int64_t groups, struct convolution *convolution, struct phase *phase)
+size_t convolve_scratch_bytes(const struct kernel_call *call)
 {
-	*phase = whole(call);
-	convolution_init(convolution, (struct kernel_call *)(uintptr_t)call, groups);
-	bool product = is_product(phase, groups);
-	convolution->by_engine = !product && conv_fits(convolution, phase);
-	return product;
+	struct convolve *convolve = call->plan;
+	return convolve->is_product ? product_scratch_bytes(call, &convolve->product)
+				    : convolution_scratch_bytes(&convolve->phase);
 }
 
-size_t convolve_scratch_bytes(const struct kernel_call *call, int64_t groups)
+size_t convolve_pack_bytes(const struct kernel_call *call)
 {
-	struct convolution convolution;
-	struct phase phase;
-	const struct product product = product_of(call);
-	if (load(call, groups, &convolution, &phase))
-		return product_scratch_bytes(call, &product);
-	return convolution_scratch_bytes(&convolution, &phase);
+	struct convolve *convolve = call->plan;
+	return convolve->is_product ? product_pack_bytes(call, &convolve->product)
+				    : convolution_pack_bytes(&convolve->phase);
 }
 
-size_t convolve_pack_bytes(const struct kernel_call *call, int64_t groups)
+bool convolve_pack(const struct kernel_call *call, void *pack)
 {
-	struct convolution convolution;
-	struct phase phase;
-	const struct product product = product_of(call);
-	if (load(call, groups, &convolution, &phase))
-		return product_pack_bytes(call, &product);
-	return convolution_pack_bytes(&convolution, &phase);
+	struct convolve *convolve = call->plan;
+	if (convolve->is_product)
+		return product_pack(call, &convolve->product, pack);
+	convolution_load(&convolve->convolution);
+	return convolution_pack(&convolve->phase, pack);
 }
 
-bool convolve_pack(const struct kernel_call *call, int64_t groups, void *pack)
+int64_t convolve_steps(const struct kernel_call *call)
 {
-	struct convolution convolution;
-	struct phase phase;
-	const struct product product = product_of(call);
-	if (load(call, groups, &convolution, &phase))
-		return product_pack(call, &product, pack);
-	return convolution_pack(&convolution, &phase, pack);
+	const struct convolve *convolve = call->plan;
+	return convolve->is_product ? product_steps(call, &convolve->product)
+				    : convolution_steps(&convolve->phase);
 }
 
-int64_t convolve_steps(const struct kernel_call *call, int64_t groups)
+void convolve_run(struct kernel_call *call)
 {
-	struct convolution convolution;
-	struct phase phase;
-	const struct product product = product_of(call);
-	if (load(call, groups, &convolution, &phase))
-		return product_steps(call, &product);
-	return convolution_steps(&convolution, &phase);
-}
-
-void convolve_run(struct kernel_call *call, int64_t groups)
-{
-	struct convolution convolution;
-	struct phase phase;
-	const struct product product = product_of(call);
-	if (load(call, groups, &convolution, &phase)) {
-		product_run(call, &product);
+	struct convolve *convolve = call->plan;
+	if (convolve->is_product) {
+		product_run(call, &convolve->product);
 		return;
 	}
 	call->counts = (struct kernel_counts){.macs = 0};
-	convolution_run(&convolution, &phase);
+	convolution_load(&convolve->convolution);
+	convolution_run(&convolve->phase);
 }

@@ -8,12 +8,12 @@
 
 /* `groups` >= 1. */
 int convolve_check(const struct kernel_call *call, int64_t groups, struct npumem_error *error);
-size_t convolve_scratch_bytes(const struct kernel_call *call, int64_t groups);
-/* Of the weights. */
-size_t convolve_pack_bytes(const struct kernel_call *call, int64_t groups);
-bool convolve_pack(const struct kernel_call *call, int64_t groups, void *pack);
-/* As struct kernel has it. */
-int64_t convolve_steps(const struct kernel_call *call, int64_t groups);
-void convolve_run(struct kernel_call *call, int64_t groups);
+void convolve_plan(struct kernel_call *call, int64_t groups);
+/* As struct kernel has them, of the weights what is packed. */
+size_t convolve_scratch_bytes(const struct kernel_call *call);
+size_t convolve_pack_bytes(const struct kernel_call *call);
+bool convolve_pack(const struct kernel_call *call, void *pack);
+int64_t convolve_steps(const struct kernel_call *call);
+void convolve_run(struct kernel_call *call);
 
 #endif

@@ -63,7 +63,11 @@ void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *cal
 			  struct weighted *weighted)
 {
 	const struct window_axis *h = &window->h, *w = &window->w;
-	*plane = (struct depthwise_plane){.call = call, .window = window, .weighted = weighted};
+	plane->call = call;
+	plane->window = window;
+	plane->weighted = weighted;
+	plane->feature = NULL;
+	plane->n_pairs = 0;
 	lay_out(plane, call, window);
 	plane->n_taps = h->kernel * w->kernel;
 	plane->lone = w->dilation > 1;

@@ -19,9 +19,7 @@ int pool_check(const struct kernel_call *call, struct npumem_error *error)
 {
 	const struct npumem_dims *in = &operands_get(call, POOL_IN)->shape;
 	struct window window;
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = operands_check_fixed(call, POOL_IN, error);
+	int status = operands_check_fixed(call, POOL_IN, error);
 	if (!status)
 		status = operands_check_same_dtype(call, POOL_OUT, POOL_IN, error);
 	if (!status)

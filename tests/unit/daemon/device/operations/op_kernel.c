@@ -213,6 +213,11 @@ START_TEST(parameters)
 	param(&stage, NPUMEM_PARAM_ROUNDING, 1, 4);
 	refused(rig, NPUMEM_INVALID, "parameter rounding is 4, not one of 1 to 3 (convergent up nearest)");
 	relu(&stage);
+	rig->op.kernel = NPUMEM_KERNEL_REDUCE_SUM;
+	param(&stage, NPUMEM_PARAM_AXES, 2, 1);
+	stage.params[0].values[1] = 5;
+	refused(rig, NPUMEM_INVALID, "kernel reduce_sum: parameter axes is 5, not one of 1 to 4 (n c h w)");
+	relu(&stage);
 	param(&stage, NPUMEM_PARAM_RELU, 1, 2);
 	param(&stage, NPUMEM_PARAM_ROUNDING, 1, 2);
 	ck_assert_int_eq(rig_op(rig), 0);

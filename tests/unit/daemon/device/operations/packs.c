@@ -88,6 +88,26 @@ START_TEST(kept_until_written)
 }
 END_TEST
 
+/* As by an earlier operation of a chain. */
+START_TEST(written_since_the_check)
+{
+	struct stage stage;
+	stage_open(&stage, 1 << 20);
+	ck_assert_int_eq(convolved(&stage, stage.weights), 24);
+	struct rig *rig = &stage.rig;
+	struct op_operand operands[3];
+	struct op op = rig->op;
+	memcpy(operands, rig->operands, sizeof(operands));
+	op.operands = operands;
+	ck_assert_int_eq(op_check(rig->device, &op, &rig->context), 0);
+	ck_assert_int_eq(rig_fill(rig, stage.weights, 4), 0);
+	ck_assert_int_eq(op_run(rig->device, &op, &rig->context), 0);
+	op_deinit(rig->device, &op);
+	ck_assert_int_eq(*(const int8_t *)local_at(&rig->device->local, 0, tensor_place(stage.out).offset), 32);
+	rig_close(rig);
+}
+END_TEST
+
 /* Copies, kernels, and through a view. */
 START_TEST(every_write)
 {
@@ -284,6 +304,7 @@ Suite *suite_packs(void)
 	Suite *suite = suite_create("device/operations/packs");
 	TCase *tcase = tcase_create("packs");
 	tcase_add_test(tcase, kept_until_written);
+	tcase_add_test(tcase, written_since_the_check);
 	tcase_add_test(tcase, every_write);
 	tcase_add_test(tcase, written_by_its_own_run);
 	tcase_add_test(tcase, after_a_free);
