@@ -142,7 +142,7 @@ static bool has_taps(const struct phase *phase)
 	return phase->h.window.kernel * phase->w.window.kernel > 0;
 }
 
-static void kinds_init(struct kinds *kinds, struct kernel_call *call)
+static void kinds_init(struct kinds *kinds, const struct kernel_call *call)
 {
 	int64_t ys[CHANGES], xs[CHANGES];
 	read_window(call, &kinds->window, NULL);
@@ -167,10 +167,9 @@ static void kinds_init(struct kinds *kinds, struct kernel_call *call)
 static size_t most_of(const struct kernel_call *call,
 		      size_t (*bytes)(const struct convolution *convolution, const struct phase *phase))
 {
-	struct kernel_call copy = *call;
 	struct kinds kinds;
 	size_t most = 0;
-	kinds_init(&kinds, &copy);
+	kinds_init(&kinds, call);
 	for (unsigned i = 0; i < kinds.n; i++) {
 		size_t some = bytes(&kinds.convolution, &kinds.phases[i]);
 		most = some > most ? some : most;
@@ -199,10 +198,9 @@ enum { PHASE = 8000 };
 /* One after the other; each phase's pack is behind that of the one before. */
 static bool pack(const struct kernel_call *call, void *to)
 {
-	struct kernel_call copy = *call;
 	struct kinds kinds;
 	uint8_t *at = to;
-	kinds_init(&kinds, &copy);
+	kinds_init(&kinds, call);
 	int64_t y = find_meeting(&kinds.window.h, 0), x = -1, pending = 0;
 	while (next_phase(&kinds.window, &y, &x)) {
 		struct phase phase = {axis_phase(&kinds.window.h, y), axis_phase(&kinds.window.w, x)};
@@ -217,7 +215,7 @@ static bool pack(const struct kernel_call *call, void *to)
  * counted. */
 static bool run_untouched(struct kinds *kinds)
 {
-	struct kernel_counts *counts = &kinds->convolution.call->counts;
+	struct kernel_counts *counts = kinds->convolution.counts;
 	int64_t n = kinds->window.h.out * kinds->window.w.out;
 	if (!kinds->n_untouched)
 		return true;
@@ -235,6 +233,7 @@ static void run(struct kernel_call *call)
 	kinds_init(&kinds, call);
 	int64_t y = find_meeting(&kinds.window.h, 0), x = -1;
 	call->counts = (struct kernel_counts){.macs = 0};
+	kinds.convolution.counts = &call->counts;
 	if (!run_untouched(&kinds))
 		return;
 	while (next_phase(&kinds.window, &y, &x)) {
@@ -249,11 +248,9 @@ static void run(struct kernel_call *call)
 
 static int64_t steps(const struct kernel_call *call)
 {
-	struct kernel_call copy = *call;
 	struct kinds kinds;
 	double most = 0;
-	copy.scratch = NULL;
-	kinds_init(&kinds, &copy);
+	kinds_init(&kinds, call);
 	const struct window_axis *h = &kinds.window.h, *w = &kinds.window.w;
 	double phases = (double)(h->stride < h->kernel ? h->stride : h->kernel) *
 			(double)(w->stride < w->kernel ? w->stride : w->kernel);

@@ -33,8 +33,8 @@ bool convolution_pack(const struct convolution *convolution, const struct phase 
 
 bool convolution_run(const struct convolution *convolution, const struct phase *phase)
 {
-	convolution->call->counts.macs += convolution->n * convolution->groups * convolution->n_outputs *
-					  convolution->n_inputs * window_pairs(&phase->h.window) *
-					  window_pairs(&phase->w.window);
+	convolution->counts->macs += convolution->n * convolution->groups * convolution->n_outputs *
+				     convolution->n_inputs * window_pairs(&phase->h.window) *
+				     window_pairs(&phase->w.window);
 	return is_for_engine(convolution, phase) ? conv_run(convolution, phase) : patches_run(convolution, phase);
 }

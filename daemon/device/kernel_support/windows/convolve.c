@@ -74,11 +74,12 @@ static struct product product_of(const struct kernel_call *call)
 	return (struct product){&convolution_roles, in->n, in->c, operands_get(call, CONVOLUTION_OUT)->shape.c};
 }
 
-/* What the call is; true where it is a product. Only convolution_run writes to the call. */
-static bool load(const struct kernel_call *call, int64_t groups, struct convolution *convolution, struct phase *phase)
+/* What the call is; true where it is a product. */
+static bool load(const struct kernel_call *call, int64_t groups, struct convolution *convolution,
+		 struct phase *phase)
 {
 	*phase = whole(call);
-	convolution_init(convolution, (struct kernel_call *)(uintptr_t)call, groups);
+	convolution_init(convolution, call, groups);
 	bool product = is_product(phase, groups);
 	convolution->by_engine = !product && conv_fits(convolution, phase);
 	return product;
@@ -134,5 +135,6 @@ void convolve_run(struct kernel_call *call, int64_t groups)
 		return;
 	}
 	call->counts = (struct kernel_counts){.macs = 0};
+	convolution.counts = &call->counts;
 	convolution_run(&convolution, &phase);
 }
