@@ -40,9 +40,10 @@ struct ukernel_strip {
 
 /* What a store makes of sums: x + total[row], rounded to the right, saturated, limited. */
 struct ukernel_result {
-	struct requantize requantize; /* 0 <= shift <= 30 for sums of 32 bits, <= 62 for those of 64 */
-	const int64_t *totals;	      /* of each row */
-	uint8_t *const *to;	      /* of each row: where the first real column goes, the next ones behind it */
+	const struct requantize *requantize; /* 0 <= shift <= 30 for sums of 32 bits, <= 62 for those of 64 */
+	const int64_t *totals;		     /* of each row */
+	uint8_t *const *to; /* of each row: `at` bytes behind it goes the first real column, then the next ones */
+	int64_t at;
 };
 
 /* Rows, one after the other, of which the first begins with its element `first`; in elements. */

@@ -51,15 +51,16 @@ UKERNEL_INLINE int64_t ukernel_store_rounded8(const struct ukernel_result *resul
 					      const int32_t *sums, enum npumem_rounding rounding)
 {
 	const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-	const struct ukernel_round32 round = ukernel_round32_of(&result->requantize);
-	const __m512i low = _mm512_set1_epi8((char)result->requantize.limit_low);
-	const __m512i high = _mm512_set1_epi8((char)result->requantize.limit_high);
-	const __m512i bottom = _mm512_set1_epi16(128), most = _mm512_set1_epi16(255);
+	const struct ukernel_round32 round = ukernel_round32_of(result->requantize);
+	const __m512i low = _mm512_set1_epi8((char)result->requantize->limit_low);
+	const __m512i high = _mm512_set1_epi8((char)result->requantize->limit_high);
+	const __m512i bottom = _mm512_set1_epi16(128), most = _mm512_set1_epi16(255), one = _mm512_set1_epi16(1);
 	const __mmask32 real[2] = {ukernel_packed_order(strip->real), ukernel_packed_order(strip->real >> 32)};
-	int64_t saturated = 0;
+	const int64_t *totals = result->totals, at = result->at;
+	uint8_t *const *to = result->to;
+	__m512i saturated = _mm512_setzero_si512();
 	for (unsigned row = 0; row < rows; row++, sums += UKERNEL_COLUMNS) {
-		__m512i total = _mm512_add_epi32(_mm512_set1_epi32((int32_t)result->totals[row]), round.half),
-			y[4];
+		__m512i total = _mm512_add_epi32(_mm512_set1_epi32((int32_t)totals[row]), round.half), y[4];
 		UKERNEL_UNROLL
 		for (unsigned v = 0; v < 4; v++)
 			y[v] = ukernel_rounded(_mm512_add_epi32(total, _mm512_load_si512(sums + 16 * v)), &round,
@@ -68,17 +69,18 @@ UKERNEL_INLINE int64_t ukernel_store_rounded8(const struct ukernel_result *resul
 		y[2] = _mm512_packs_epi32(y[2], y[3]);
 		__mmask32 a = _mm512_mask_cmpgt_epu16_mask(real[0], _mm512_add_epi16(y[0], bottom), most);
 		__mmask32 b = _mm512_mask_cmpgt_epu16_mask(real[1], _mm512_add_epi16(y[2], bottom), most);
-		saturated += __builtin_popcountll((uint64_t)a << 32 | b);
+		saturated = _mm512_mask_add_epi16(saturated, a, saturated, one);
+		saturated = _mm512_mask_add_epi16(saturated, b, saturated, one);
 		__m512i bytes = _mm512_permutexvar_epi32(order, _mm512_packs_epi16(y[0], y[2]));
-		ukernel_put8(_mm512_min_epi8(_mm512_max_epi8(bytes, low), high), strip, result->to[row]);
+		ukernel_put8(_mm512_min_epi8(_mm512_max_epi8(bytes, low), high), strip, to[row] + at);
 	}
-	return saturated;
+	return _mm512_reduce_add_epi32(_mm512_madd_epi16(saturated, one));
 }
 
 UKERNEL_INLINE int64_t ukernel_avx512_store8(const struct ukernel_result *result,
 					     const struct ukernel_strip *strip, unsigned rows, const int32_t *sums)
 {
-	switch (result->requantize.rounding) {
+	switch (result->requantize->rounding) {
 	case NPUMEM_UP:
 		return ukernel_store_rounded8(result, strip, rows, sums, NPUMEM_UP);
 	case NPUMEM_NEAREST:
