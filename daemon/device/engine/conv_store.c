@@ -36,6 +36,7 @@ bool conv_store_init(struct conv_plan *plan)
 	int64_t bias = weighted_most_bias(weighted, c->call->isa, n);
 	int64_t most = plan->weights.head->most * (weighted->data_bytes == 1 ? 128 : 32768) + bias;
 	result->has_bias = bias != 0;
+	result->is_small = ukernel_is_small(&result->requantize, most);
 	result->accumulator.cannot_wrap = most < (INT64_C(1) << (weighted->accumulator.bits - 1));
 	result->narrow = plan->ukernel->block && most <= INT32_MAX && plan->shape.n_steps <= UKERNEL_STEPS_MAX &&
 			 plan->weights.head->n_parts == 1;
@@ -124,7 +125,7 @@ void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int6
 	const struct conv_plan *plan = worker->plan;
 	const struct conv_weights_head *head = plan->weights.head;
 	struct ukernel_result result = {&plan->result.requantize, plan->totals + o, plan->outs + o,
-					strip->first * plan->result.requantize.bytes};
+					strip->first * plan->result.requantize.bytes, plan->result.is_small};
 	uint8_t *staging[UKERNEL_ROWS_MAX];
 	bool all = phase_is_dense(plan->phase);
 	for (unsigned i = 0; i < rows && !all; i++)

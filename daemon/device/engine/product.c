@@ -32,6 +32,7 @@ struct panel {
 	int64_t most_bias; /* as the accumulator has it; more than any where it is shifted too far */
 	bool narrow;	   /* sums of 32 bits hold everything */
 	bool direct;	   /* the micro-kernel's store does it, else fixed/ */
+	bool is_small;	   /* of a struct ukernel_result */
 	int64_t n_tiles;
 	bool shared; /* several threads may run tiles */
 	_Atomic int64_t next, saturated, wrapped;
@@ -113,6 +114,7 @@ static void choose_store(struct panel *panel)
 	const struct ukernel *u = panel->weights.ukernel;
 	int64_t most = panel->data.bound + panel->most_bias, shift = a->result.shift;
 	panel->narrow = product_data_is_narrow(&panel->data, panel->most_bias);
+	panel->is_small = ukernel_is_small(&a->result, most);
 	a->cannot_wrap = most < INT64_C(1) << (a->bits - 1);
 	a->sum_bytes = panel->narrow ? 4 : 8;
 	if (panel->narrow)
@@ -160,7 +162,7 @@ static void store_direct(const struct panel *panel, struct worker *worker, int64
 	int64_t totals[UKERNEL_ROWS_MAX];
 	for (unsigned row = 0; row < rows; row++)
 		totals[row] = -excess[row];
-	const struct ukernel_result result = {&panel->weighted.accumulator.result, totals, to, 0};
+	const struct ukernel_result result = {&panel->weighted.accumulator.result, totals, to, 0, panel->is_small};
 	add_bias(panel, worker, rows, width);
 	worker->counts.saturated += panel->narrow ? u->store32(&result, &columns, rows, worker->sums)
 						  : u->store64(&result, &columns, rows, worker->wide);
