@@ -161,7 +161,8 @@ static void sum_parts(struct conv_worker *worker, const uint8_t *data, int64_t g
 
 /* The sums of a block, narrow, in parts or wide as the result needs them. False where they are no longer wanted.
  */
-static bool sum(struct conv_worker *worker, int64_t number, int64_t group, int64_t block, unsigned rows)
+static bool sum(struct conv_worker *worker, int64_t number, int64_t group, int64_t block, unsigned rows,
+		int32_t *sums)
 {
 	const struct conv_plan *plan = worker->plan;
 	const struct ukernel *u = plan->ukernel;
@@ -171,8 +172,7 @@ static bool sum(struct conv_worker *worker, int64_t number, int64_t group, int64
 			      number * UKERNEL_COLUMNS * UKERNEL_STEP_BYTES;
 	if (plan->result.narrow) {
 		u->block(plan->offsets, plan->shape.n_steps, data,
-			 conv_weights_at(weights, &plan->shape, 0, group, block, 0), rows, strip->n_columns,
-			 worker->sums);
+			 conv_weights_at(weights, &plan->shape, 0, group, block, 0), rows, strip->n_columns, sums);
 		return true;
 	}
 	if (plan->result.parts) {
@@ -193,38 +193,50 @@ static bool sum(struct conv_worker *worker, int64_t number, int64_t group, int64
 					   worker->wide);
 				continue;
 			}
-			u->block(offsets, n_steps, data, at, rows, strip->n_columns, worker->sums);
-			u->widen(worker->sums, rows, strip->n_columns, part + 1 < weights->head->n_parts ? 8 : 0,
-				 first, worker->wide);
+			u->block(offsets, n_steps, data, at, rows, strip->n_columns, sums);
+			u->widen(sums, rows, strip->n_columns, part + 1 < weights->head->n_parts ? 8 : 0, first,
+				 worker->wide);
 		}
 	return true;
 }
 
-/* Results of a strip for a block of output channels. False where they are no longer wanted. */
-static bool run_rows(struct conv_worker *worker, int64_t number, int64_t group, int64_t block)
+/* Results of a strip for blocks of output channels: a store begins with constants, so narrow sums of a few blocks
+ * are stored at once. False where they are no longer wanted. */
+static bool run_rows(struct conv_worker *worker, int64_t number, int64_t group, int64_t block, int64_t end)
 {
 	const struct conv_plan *plan = worker->plan;
-	int64_t row = conv_weights_first(&plan->shape, block), o = group * plan->convolution->n_outputs + row;
-	unsigned rows = (unsigned)(conv_weights_first(&plan->shape, block + 1) - row);
-	if (!sum(worker, number, group, block, rows))
-		return false;
-	conv_store(worker, &plan->strips[number], o, rows, worker->sums);
+	int64_t o = group * plan->convolution->n_outputs;
+	int64_t first = conv_weights_first(&plan->shape, block), stored = first;
+	int64_t most = plan->result.narrow ? UKERNEL_ROWS_MAX - plan->ukernel->rows : 0;
+	for (int64_t next; block < end; first = next) {
+		next = conv_weights_first(&plan->shape, block + 1);
+		if (!sum(worker, number, group, block++, (unsigned)(next - first),
+			 worker->sums + (first - stored) * UKERNEL_COLUMNS))
+			return false;
+		if (block < end && next - stored <= most)
+			continue;
+		conv_store(worker, &plan->strips[number], o + stored, (unsigned)(next - stored), worker->sums);
+		stored = next;
+	}
 	return true;
 }
 
 /* The same where pixels are the rows. */
-static bool run_pixels(struct conv_worker *worker, int64_t number, int64_t group, int64_t block)
+static bool run_pixels(struct conv_worker *worker, int64_t number, int64_t group, int64_t block, int64_t end)
 {
 	const struct conv_plan *plan = worker->plan;
 	const struct conv_strip *strip = &plan->strips[number];
-	int64_t first = conv_weights_first(&plan->shape, block), end = conv_weights_first(&plan->shape, block + 1);
-	int32_t *sums = worker->sums;
-	conv_pixels_sum(worker, strip, group, block);
-	for (int64_t i = first; i < end; i += UKERNEL_ROWS, sums += UKERNEL_ROWS * UKERNEL_COLUMNS) {
-		unsigned rows = (unsigned)(end - i < UKERNEL_ROWS ? end - i : UKERNEL_ROWS);
-		if (!plan->result.narrow)
-			plan->ukernel->widen(sums, rows, strip->columns.n_columns, 0, true, worker->wide);
-		conv_store(worker, strip, group * plan->convolution->n_outputs + i, rows, sums);
+	for (int64_t i = conv_weights_first(&plan->shape, block), rows; block < end; block++) {
+		int64_t next = conv_weights_first(&plan->shape, block + 1);
+		int32_t *sums = worker->sums;
+		conv_pixels_sum(worker, strip, group, block);
+		for (; i < next; i += rows, sums += rows * UKERNEL_COLUMNS) {
+			rows = least(next - i, UKERNEL_ROWS_MAX);
+			if (!plan->result.narrow)
+				plan->ukernel->widen(sums, (unsigned)rows, strip->columns.n_columns, 0, true,
+						     worker->wide);
+			conv_store(worker, strip, group * plan->convolution->n_outputs + i, (unsigned)rows, sums);
+		}
 	}
 	return true;
 }
@@ -240,9 +252,8 @@ static int64_t run_tile(struct conv_worker *worker, int64_t part)
 	int64_t end = least(first + plan->tile_blocks, plan->shape.n_blocks);
 	int64_t n = conv_weights_first(&plan->shape, end) - conv_weights_first(&plan->shape, first);
 	for (; number < end_strip; number++) {
-		for (int64_t block = first; block < end; block++)
-			if (!(plan->pixels ? run_pixels : run_rows)(worker, number, group, block))
-				return -1;
+		if (!(plan->pixels ? run_pixels : run_rows)(worker, number, group, first, end))
+			return -1;
 		elements += n * plan->strips[number].columns.n_real;
 	}
 	return elements;

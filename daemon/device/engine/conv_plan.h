@@ -7,9 +7,10 @@
 
 /* How sums become results. */
 struct conv_result {
-	bool narrow; /* sums of 32 bits hold everything */
-	bool parts;  /* those of each segment and part of the weights, and the micro-kernel's store joins them */
-	bool direct; /* the micro-kernel's store does it, else fixed/ */
+	bool narrow;   /* sums of 32 bits hold everything */
+	bool parts;    /* those of each segment and part of the weights, and the micro-kernel's store joins them */
+	bool direct;   /* the micro-kernel's store does it, else fixed/ */
+	bool is_small; /* of a struct ukernel_result */
 	bool has_bias;
 	struct accumulator accumulator;
 	struct requantize requantize;

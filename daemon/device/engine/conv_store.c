@@ -4,29 +4,9 @@
 
 #include "daemon/device/engine/conv_plan.h"
 
-enum { BIAS_SHIFT_MAX = 40 }; /* of a bias that is added without a second look */
-
 static int32_t bias_of(const struct weighted *weighted, int64_t o)
 {
 	return weighted->bias ? weighted_element(weighted->bias, weighted->weight_bytes, o) : 0;
-}
-
-/* More than any accumulator where a bias is shifted too far. False where it is no longer wanted. */
-static bool find_largest_bias(struct conv_plan *plan, int64_t *largest)
-{
-	const struct convolution *c = plan->convolution;
-	int64_t shift = c->weighted.accumulator.bias_shift;
-	*largest = 0;
-	for (int64_t o = 0; c->weighted.bias && o < c->groups * c->n_outputs; o++) {
-		int64_t bias = bias_of(&c->weighted, o);
-		bias = bias < 0 ? -bias : bias;
-		*largest = bias > *largest ? bias : *largest;
-		if (!conv_look(plan, 1))
-			return false;
-	}
-	if (*largest > 0)
-		*largest = shift > BIAS_SHIFT_MAX ? INT64_C(1) << 60 : *largest << shift;
-	return true;
 }
 
 /* What packed data has too much. */
@@ -52,11 +32,11 @@ bool conv_store_init(struct conv_plan *plan)
 	struct conv_result *result = &plan->result;
 	*result = (struct conv_result){.accumulator = weighted->accumulator,
 				       .requantize = weighted->accumulator.result};
-	int64_t shift = result->requantize.shift, bias;
-	if (!find_largest_bias(plan, &bias))
-		return false;
+	int64_t shift = result->requantize.shift, n = c->groups * c->n_outputs;
+	int64_t bias = weighted_most_bias(weighted, c->call->isa, n);
 	int64_t most = plan->weights.head->most * (weighted->data_bytes == 1 ? 128 : 32768) + bias;
 	result->has_bias = bias != 0;
+	result->is_small = ukernel_is_small(&result->requantize, most);
 	result->accumulator.cannot_wrap = most < (INT64_C(1) << (weighted->accumulator.bits - 1));
 	result->narrow = plan->ukernel->block && most <= INT32_MAX && plan->shape.n_steps <= UKERNEL_STEPS_MAX &&
 			 plan->weights.head->n_parts == 1;
@@ -73,11 +53,14 @@ bool conv_store_init(struct conv_plan *plan)
 				 shift <= 60 && result->accumulator.cannot_wrap;
 	/* A micro-kernel stores its data's type. */
 	result->direct &= result->requantize.bytes == weighted->data_bytes;
-	for (int64_t o = 0; result->direct && o < c->groups * c->n_outputs; o++) {
-		plan->totals[o] =
-			(bias ? bias_of(weighted, o) * (INT64_C(1) << weighted->accumulator.bias_shift) : 0) -
-			excess(plan, o);
-		if (!conv_look(plan, 1))
+	for (int64_t o = 0, end; result->direct && o < n; o = end) {
+		end = o + kernel_stretch(c->call, n - o);
+		for (int64_t i = o; i < end; i++)
+			plan->totals[i] =
+				(bias ? bias_of(weighted, i) * (INT64_C(1) << weighted->accumulator.bias_shift)
+				      : 0) -
+				excess(plan, i);
+		if (!conv_look(plan, end - o))
 			return false;
 	}
 	return true;
@@ -97,7 +80,7 @@ SQUEEZE(squeeze32, uint32_t)
 SQUEEZE(squeeze64, int64_t)
 
 static void store_exact(struct conv_worker *worker, const struct ukernel_strip *strip, int64_t o, unsigned rows,
-			int32_t *narrow, uint8_t *const *to)
+			int32_t *narrow, const struct ukernel_result *result)
 {
 	const struct conv_plan *plan = worker->plan;
 	const struct weighted *weighted = &plan->convolution->weighted;
@@ -112,8 +95,8 @@ static void store_exact(struct conv_worker *worker, const struct ukernel_strip *
 			squeeze64(strip, sums, excess(plan, o + row));
 		}
 		accumulator_finish(&plan->result.accumulator, sums, strip->n_real,
-				   plan->result.has_bias ? &bias : NULL, 0, to[row], &worker->counts.saturated,
-				   &worker->counts.wrapped);
+				   plan->result.has_bias ? &bias : NULL, 0, result->to[row] + result->at,
+				   &worker->counts.saturated, &worker->counts.wrapped);
 	}
 }
 
@@ -140,15 +123,19 @@ void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int6
 		int32_t *sums)
 {
 	const struct conv_plan *plan = worker->plan;
-	int64_t first = strip->first * plan->result.requantize.bytes;
-	bool all = phase_is_dense(plan->phase);
-	uint8_t *to[UKERNEL_ROWS_MAX];
-	for (unsigned i = 0; i < rows; i++)
-		to[i] = all ? plan->outs[o + i] + first : (uint8_t *)(worker->staging + i * UKERNEL_COLUMNS);
 	const struct conv_weights_head *head = plan->weights.head;
-	const struct ukernel_result result = {plan->result.requantize, plan->totals + o, to};
+	struct ukernel_result result = {&plan->result.requantize, plan->totals + o, plan->outs + o,
+					strip->first * plan->result.requantize.bytes, plan->result.is_small};
+	uint8_t *staging[UKERNEL_ROWS_MAX];
+	bool all = phase_is_dense(plan->phase);
+	for (unsigned i = 0; i < rows && !all; i++)
+		staging[i] = (uint8_t *)(worker->staging + i * UKERNEL_COLUMNS);
+	if (!all) {
+		result.to = staging;
+		result.at = 0;
+	}
 	if (!plan->result.direct)
-		store_exact(worker, &strip->columns, o, rows, sums, to);
+		store_exact(worker, &strip->columns, o, rows, sums, &result);
 	else if (plan->result.parts)
 		worker->counts.saturated +=
 			plan->ukernel->store_parts(&result, &strip->columns, rows, worker->others,

@@ -118,7 +118,8 @@ static void work(void *arg, unsigned number)
  * a tenth of the time. */
 static bool work_alone(const struct conv_plan *plan, conv_part *part, int64_t n_parts)
 {
-	struct kernel_call *call = plan->convolution->call;
+	const struct kernel_call *call = plan->convolution->call;
+	struct kernel_counts *counts = plan->convolution->counts;
 	struct conv_worker worker;
 	bool wanted = true;
 	worker_init(&worker, plan, 0);
@@ -126,8 +127,8 @@ static bool work_alone(const struct conv_plan *plan, conv_part *part, int64_t n_
 		int64_t elements = part(&worker, i);
 		wanted = elements >= 0 && (kernel_part_done(call, elements) || !kernel_cancelled(call->progress));
 	}
-	call->counts.saturated += worker.counts.saturated;
-	call->counts.wrapped += worker.counts.wrapped;
+	counts->saturated += worker.counts.saturated;
+	counts->wrapped += worker.counts.wrapped;
 	return wanted;
 }
 
@@ -142,7 +143,7 @@ static void run_some(struct team *team, int64_t first, int64_t n, int64_t produc
 
 bool conv_team_run(const struct conv_plan *plan, conv_part *part, int64_t n_parts, int64_t products)
 {
-	struct kernel_counts *counts = &plan->convolution->call->counts;
+	struct kernel_counts *counts = plan->convolution->counts;
 	struct team team = {.plan = plan, .part = part};
 	if (products < KERNEL_SHARED_LEAST || n_parts == 1 || !plan->convolution->call->crew)
 		return work_alone(plan, part, n_parts);

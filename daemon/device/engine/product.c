@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "daemon/device/engine/product_data.h"
-#include "daemon/device/fixed/rows/folds.h"
 #include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 
@@ -19,7 +18,6 @@ enum {
 	TILE_ROWS = 96,	     /* whose sums are kept from one stretch to the next */
 	STRETCH_STEPS = 512, /* of a strip 128 KiB */
 	BLOCK_ROWS = 4,	     /* that a block's lines of weights take as long as */
-	BIAS_SHIFT_MAX = 40, /* of a bias that is added without a second look */
 };
 #define MANY (INT64_C(1) << 60)
 static_assert(TILE_ROWS * UKERNEL_COLUMNS >= PRODUCT_BLOCK, "a block's sums fit");
@@ -34,6 +32,7 @@ struct panel {
 	int64_t most_bias; /* as the accumulator has it; more than any where it is shifted too far */
 	bool narrow;	   /* sums of 32 bits hold everything */
 	bool direct;	   /* the micro-kernel's store does it, else fixed/ */
+	bool is_small;	   /* of a struct ukernel_result */
 	int64_t n_tiles;
 	bool shared; /* several threads may run tiles */
 	_Atomic int64_t next, saturated, wrapped;
@@ -108,18 +107,6 @@ int64_t product_steps(const struct kernel_call *call, const struct product *prod
 
 /* ---- results ---- */
 
-static int64_t most_bias(const struct kernel_call *call, const struct weighted *weighted, int64_t columns)
-{
-	const struct fold_rows bias = {weighted->bias, weighted->weight_bytes, columns, 1};
-	int64_t shift = weighted->accumulator.bias_shift;
-	if (!weighted->bias)
-		return 0;
-	int64_t high = fold_across(FOLD_LARGER, call->isa, &bias, columns);
-	int64_t low = fold_across(FOLD_SMALLER, call->isa, &bias, columns);
-	int64_t most = -low > high ? -low : high;
-	return most == 0 ? 0 : shift > BIAS_SHIFT_MAX ? INT64_C(1) << 60 : most << shift;
-}
-
 /* Which way the sums of a panel take. */
 static void choose_store(struct panel *panel)
 {
@@ -127,6 +114,7 @@ static void choose_store(struct panel *panel)
 	const struct ukernel *u = panel->weights.ukernel;
 	int64_t most = panel->data.bound + panel->most_bias, shift = a->result.shift;
 	panel->narrow = product_data_is_narrow(&panel->data, panel->most_bias);
+	panel->is_small = ukernel_is_small(&a->result, most);
 	a->cannot_wrap = most < INT64_C(1) << (a->bits - 1);
 	a->sum_bytes = panel->narrow ? 4 : 8;
 	if (panel->narrow)
@@ -174,7 +162,7 @@ static void store_direct(const struct panel *panel, struct worker *worker, int64
 	int64_t totals[UKERNEL_ROWS_MAX];
 	for (unsigned row = 0; row < rows; row++)
 		totals[row] = -excess[row];
-	const struct ukernel_result result = {panel->weighted.accumulator.result, totals, to};
+	const struct ukernel_result result = {&panel->weighted.accumulator.result, totals, to, 0, panel->is_small};
 	add_bias(panel, worker, rows, width);
 	worker->counts.saturated += panel->narrow ? u->store32(&result, &columns, rows, worker->sums)
 						  : u->store64(&result, &columns, rows, worker->wide);
@@ -350,7 +338,7 @@ void product_run(struct kernel_call *call, const struct product *product)
 	int64_t step = panel_rows(product, &panel.weights);
 	product_data_init(&panel.data, &panel.weights, step, call->scratch);
 	weighted_init(&panel.weighted, call, product->roles, product->terms);
-	panel.most_bias = most_bias(call, &panel.weighted, product->columns);
+	panel.most_bias = weighted_most_bias(&panel.weighted, call->isa, product->columns);
 	/* Zeros, which may be shifted further than any sum is wide. */
 	if (!panel.most_bias)
 		panel.weighted.bias = NULL;

@@ -40,10 +40,21 @@ struct ukernel_strip {
 
 /* What a store makes of sums: x + total[row], rounded to the right, saturated, limited. */
 struct ukernel_result {
-	struct requantize requantize; /* 0 <= shift <= 30 for sums of 32 bits, <= 62 for those of 64 */
-	const int64_t *totals;	      /* of each row */
-	uint8_t *const *to;	      /* of each row: where the first real column goes, the next ones behind it */
+	const struct requantize *requantize; /* 0 <= shift <= 30 for sums of 32 bits, <= 62 for those of 64 */
+	const int64_t *totals;		     /* of each row */
+	uint8_t *const *to; /* of each row: `at` bytes behind it goes the first real column, then the next ones */
+	int64_t at;
+	bool is_small; /* as ukernel_is_small */
 };
+
+/* Whether sums of this magnitude, with half a unit of the result, are below 2^22, half of what floats count in
+ * ones, and their results fit 16 bits. */
+static inline bool ukernel_is_small(const struct requantize *requantize, int64_t most)
+{
+	int64_t shift = requantize->shift;
+	return shift >= 0 && shift <= 22 && most + (INT64_C(1) << shift >> 1) < INT64_C(1) << 22 &&
+	       most >> shift < INT16_MAX;
+}
 
 /* Rows, one after the other, of which the first begins with its element `first`; in elements. */
 struct ukernel_rows {

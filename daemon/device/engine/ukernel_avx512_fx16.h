@@ -47,7 +47,7 @@ UKERNEL_INLINE int64_t ukernel_avx512_store64(const struct ukernel_result *resul
 					      const struct ukernel_strip *strip, unsigned rows,
 					      const int64_t *sums)
 {
-	const struct ukernel_round64 round = ukernel_round64_of(&result->requantize);
+	const struct ukernel_round64 round = ukernel_round64_of(result->requantize);
 	int64_t saturated = 0;
 	for (unsigned row = 0; row < rows; row++, sums += UKERNEL_COLUMNS) {
 		__m512i total = _mm512_set1_epi64(result->totals[row]), y[4];
@@ -58,7 +58,7 @@ UKERNEL_INLINE int64_t ukernel_avx512_store64(const struct ukernel_result *resul
 			y[v] = _mm512_inserti64x4(_mm512_castsi256_si512(ukernel_round64(a, &round)),
 						  ukernel_round64(b, &round), 1);
 		}
-		saturated += ukernel_finish16(&result->requantize, strip, y, result->to[row]);
+		saturated += ukernel_finish16(result->requantize, strip, y, result->to[row] + result->at);
 	}
 	return saturated;
 }

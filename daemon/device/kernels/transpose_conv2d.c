@@ -234,8 +234,9 @@ static bool pack(const struct kernel_call *call, void *to)
 
 /* All outputs of a channel are equal: the counts of those that no other phase writes are a part of what was
  * counted. */
-static bool run_untouched(struct transposed *t, struct kernel_counts *counts)
+static bool run_untouched(struct transposed *t)
 {
+	struct kernel_counts *counts = t->convolution.counts;
 	struct convolution_phase planned;
 	int64_t n = t->window.h.out * t->window.w.out;
 	if (!t->n_untouched)
@@ -255,7 +256,8 @@ static void run(struct kernel_call *call)
 	int64_t y = find_meeting(&t->window.h, 0), x = -1;
 	call->counts = (struct kernel_counts){.macs = 0};
 	convolution_load(&t->convolution);
-	if (!run_untouched(t, &call->counts))
+	t->convolution.counts = &call->counts;
+	if (!run_untouched(t))
 		return;
 	while (next_phase(&t->window, &y, &x)) {
 		const struct phase phase = {axis_phase(&t->window.h, y), axis_phase(&t->window.w, x)};

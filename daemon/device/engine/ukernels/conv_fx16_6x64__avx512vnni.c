@@ -37,14 +37,14 @@ static void widen(const int32_t *sums, unsigned rows, unsigned n_columns, unsign
 static int64_t store32(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
 		       const int32_t *sums)
 {
-	const struct ukernel_round32 round = ukernel_round32_of(&result->requantize);
+	const struct ukernel_round32 round = ukernel_round32_of(result->requantize);
 	int64_t saturated = 0;
 	for (unsigned row = 0; row < rows; row++, sums += UKERNEL_COLUMNS) {
 		__m512i total = _mm512_set1_epi32((int32_t)result->totals[row]), y[4];
 		UKERNEL_UNROLL
 		for (unsigned v = 0; v < 4; v++)
 			y[v] = ukernel_round32(_mm512_add_epi32(total, _mm512_load_si512(sums + 16 * v)), &round);
-		saturated += ukernel_finish16(&result->requantize, strip, y, result->to[row]);
+		saturated += ukernel_finish16(result->requantize, strip, y, result->to[row] + result->at);
 	}
 	return saturated;
 }
@@ -83,7 +83,7 @@ UKERNEL_INLINE int64_t store_some(const struct ukernel_result *result, const str
 				  unsigned rows, const int32_t *sums, const int64_t n_high, const int64_t n_low,
 				  const bool away)
 {
-	const struct requantize *to = &result->requantize;
+	const struct requantize *to = result->requantize;
 	const int64_t half = INT64_C(1) << (to->shift - 1);
 	const struct parts_round round = {
 		.half = half,
@@ -98,7 +98,7 @@ UKERNEL_INLINE int64_t store_some(const struct ukernel_result *result, const str
 		UKERNEL_UNROLL
 		for (unsigned v = 0; v < 4; v++)
 			y[v] = join(&round, sums + 16 * v, n_high, n_low, result->totals[row], away);
-		saturated += ukernel_finish16(to, strip, y, result->to[row]);
+		saturated += ukernel_finish16(to, strip, y, result->to[row] + result->at);
 	}
 	return saturated;
 }
@@ -106,7 +106,7 @@ UKERNEL_INLINE int64_t store_some(const struct ukernel_result *result, const str
 static int64_t store_parts(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
 			   const int32_t *sums, int64_t n_high, int64_t n_low)
 {
-	if (result->requantize.rounding == NPUMEM_NEAREST)
+	if (result->requantize->rounding == NPUMEM_NEAREST)
 		return store_some(result, strip, rows, sums, n_high, n_low, true);
 	if (n_high == 1 && n_low == 1)
 		return store_some(result, strip, rows, sums, 1, 1, false);

@@ -30,7 +30,7 @@ int convolution_check(const struct kernel_call *call, int64_t groups, struct npu
 	return status;
 }
 
-void convolution_init(struct convolution *convolution, struct kernel_call *call, int64_t groups)
+void convolution_init(struct convolution *convolution, const struct kernel_call *call, int64_t groups)
 {
 	const struct kernel_operand *in = operands_get(call, CONVOLUTION_IN);
 	const struct kernel_operand *weights = operands_get(call, CONVOLUTION_WEIGHTS);
@@ -101,7 +101,7 @@ bool convolution_finish(const struct convolution *convolution, const struct phas
 	bool all = phase_is_dense(phase);
 	unsigned bytes = weighted->accumulator.result.bytes;
 	uint8_t *to = all ? feature + first * bytes : staging;
-	weighted_finish_channel(weighted, sums, n, o, to, &convolution->call->counts);
+	weighted_finish_channel(weighted, sums, n, o, to, convolution->counts);
 	if (!all)
 		scatter(phase, first, n, bytes, staging, feature);
 	return kernel_step(convolution->call, n);

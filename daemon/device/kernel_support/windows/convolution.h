@@ -14,7 +14,8 @@ extern const struct weighted_roles convolution_roles;
 
 /* What the phases of a call share. Data is there during run() only. */
 struct convolution {
-	struct kernel_call *call;
+	const struct kernel_call *call;
+	struct kernel_counts *counts; /* the call's, of a run */
 	int64_t n, groups;
 	int64_t n_inputs, n_outputs; /* channels of one group */
 	const void *weights;
@@ -44,8 +45,8 @@ static inline bool phase_is_dense(const struct phase *phase)
 /* Types, formats, the channels of all roles, relu= and the rounding: 0 or INVALID. The extents H and W of in,
  * weights and out are the kernel's business. */
 int convolution_check(const struct kernel_call *call, int64_t groups, struct npumem_error *error);
-/* For a call that passed. */
-void convolution_init(struct convolution *convolution, struct kernel_call *call, int64_t groups);
+/* For a call that passed; run() sets `counts`. */
+void convolution_init(struct convolution *convolution, const struct kernel_call *call, int64_t groups);
 /* Takes the data and the pack that the call has by now. */
 void convolution_load(struct convolution *convolution);
 

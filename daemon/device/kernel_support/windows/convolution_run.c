@@ -35,7 +35,7 @@ bool convolution_pack(struct convolution_phase *phase, void *pack)
 bool convolution_run(struct convolution_phase *phase)
 {
 	struct convolution *c = phase->convolution;
-	c->call->counts.macs += c->n * c->groups * c->n_outputs * c->n_inputs *
+	c->counts->macs += c->n * c->groups * c->n_outputs * c->n_inputs *
 				window_pairs(&phase->phase.h.window) * window_pairs(&phase->phase.w.window);
 	return phase->by_engine ? conv_run(&phase->plan) : patches_run(c, &phase->phase);
 }

@@ -129,5 +129,6 @@ void convolve_run(struct kernel_call *call)
 	}
 	call->counts = (struct kernel_counts){.macs = 0};
 	convolution_load(&convolve->convolution);
+	convolve->convolution.counts = &call->counts;
 	convolution_run(&convolve->phase);
 }

@@ -3,11 +3,15 @@
 
 #include <assert.h>
 
+#include "daemon/device/fixed/rows/folds.h"
 #include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/limits.h"
 #include "daemon/device/kernel_support/operands.h"
 
-enum { WEIGHTED_BLOCK = 256 };
+enum {
+	WEIGHTED_BLOCK = 256,
+	BIAS_SHIFT_MAX = 40, /* of a bias that is added without a second look */
+};
 
 static int check_weights_dtype(const struct kernel_call *call, const struct weighted_roles *roles,
 			       struct npumem_error *error)
@@ -89,6 +93,18 @@ void weighted_init(struct weighted *weighted, const struct kernel_call *call, co
 	};
 	accumulator_init(&weighted->accumulator, weighted->data_bytes, weighted->weight_bytes, n_products,
 			 bias ? frac_bits - bias->frac_bits : 0, &result);
+}
+
+int64_t weighted_most_bias(const struct weighted *weighted, enum isa isa, int64_t n)
+{
+	const struct fold_rows bias = {weighted->bias, weighted->weight_bytes, n, 1};
+	int64_t shift = weighted->accumulator.bias_shift;
+	if (!weighted->bias)
+		return 0;
+	int64_t high = fold_across(FOLD_LARGER, isa, &bias, n);
+	int64_t low = fold_across(FOLD_SMALLER, isa, &bias, n);
+	int64_t most = -low > high ? -low : high;
+	return most == 0 ? 0 : shift > BIAS_SHIFT_MAX ? INT64_C(1) << 60 : most << shift;
 }
 
 void weighted_finish_channel(const struct weighted *weighted, void *sums, int64_t n, int64_t channel, void *out,

@@ -34,6 +34,8 @@ static inline int32_t weighted_element(const void *elements, unsigned bytes, int
 	return bytes == 1 ? ((const int8_t *)elements)[i] : ((const int16_t *)elements)[i];
 }
 
+/* The largest magnitude of n biases as the accumulator has it; more than any where it is shifted too far. */
+int64_t weighted_most_bias(const struct weighted *weighted, enum isa isa, int64_t n);
 /* Finishes n sums that share the bias of output channel `channel`. */
 void weighted_finish_channel(const struct weighted *weighted, void *sums, int64_t n, int64_t channel, void *out,
 			     struct kernel_counts *counts);

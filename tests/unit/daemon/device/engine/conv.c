@@ -1,7 +1,8 @@
-/* Every micro-kernel of implementations.def against the scalar one, through whole convolutions: shapes with every tail, operands
- * of the whole range and mostly the most negative ones, every rounding; and parts shared by threads. That the
- * scalar one is right the kernels' own tests say, by plain loops. */
+/* Every micro-kernel of implementations.def against the scalar one, through whole convolutions: shapes with every
+ * tail, operands of the whole range and mostly the most negative ones, every rounding; and parts shared by
+ * threads. That the scalar one is right the kernels' own tests say, by plain loops. */
 
+#include "daemon/device/engine/ukernel.h"
 #include "tests/unit/daemon/device/kernels/convolutions.h"
 #include "tests/support/crew.h"
 
@@ -194,6 +195,51 @@ START_TEST(ties)
 }
 END_TEST
 
+/* ---- stores ---- */
+
+enum { SUMS = UKERNEL_ROWS_MAX * UKERNEL_COLUMNS };
+
+/* Results of sums from `first` on, with totals, of which the strip has every column, or some; how many saturated.
+ */
+static int64_t store(const struct ukernel *u, const struct requantize *to, int64_t first, bool is_small,
+		     int8_t *out)
+{
+	int32_t sums[SUMS] __attribute__((aligned(64)));
+	int64_t totals[UKERNEL_ROWS_MAX];
+	uint8_t *rows[UKERNEL_ROWS_MAX];
+	uint64_t real = first % 3 ? ~UINT64_C(0) : UINT64_C(0x7fe1ffff0c3ffe5b);
+	const struct ukernel_strip strip = {real, UKERNEL_COLUMNS, (unsigned)__builtin_popcountll(real)};
+	for (int i = 0; i < UKERNEL_ROWS_MAX; i++) {
+		totals[i] = 1000003 * (i - 16);
+		rows[i] = (uint8_t *)out + i * UKERNEL_COLUMNS;
+	}
+	for (int i = 0; i < SUMS; i++)
+		sums[i] = (int32_t)(first + i - totals[i / UKERNEL_COLUMNS]);
+	memset(out, 0, SUMS);
+	const struct ukernel_result result = {to, totals, rows, 0, is_small};
+	return u->store32(&result, &strip, UKERNEL_ROWS_MAX, sums);
+}
+
+/* All small sums, for every shift and rounding: the same as without that promise. */
+START_TEST(small_sums)
+{
+	int8_t is[SUMS], want[SUMS];
+	const struct ukernel *u = ukernel_choose(UKERNEL_FX8, isa_best());
+	for (int i = 0; u->store32 && i < 3 * 23; i++) {
+		struct requantize to;
+		requantize_init(&to, NPUMEM_FX8, i / 3, (enum npumem_rounding)(NPUMEM_CONVERGENT + i % 3));
+		int64_t most = 1 << 24;
+		while (!ukernel_is_small(&to, most))
+			most--;
+		for (int64_t first = -most; first <= most; first += SUMS) {
+			int64_t at = first < most - SUMS ? first : most - SUMS + 1;
+			ck_assert_int_eq(store(u, &to, at, true, is), store(u, &to, at, false, want));
+			ck_assert(!memcmp(is, want, SUMS));
+		}
+	}
+}
+END_TEST
+
 /* ---- threads ---- */
 
 /* The same as alone (1), which is the same as without vectors (0). */
@@ -236,6 +282,7 @@ Suite *suite_conv(void)
 	tcase_add_test(tcase, every_isa);
 	tcase_add_test(tcase, long_sums);
 	tcase_add_test(tcase, ties);
+	tcase_add_test(tcase, small_sums);
 	tcase_add_loop_test(tcase, shared, 1, 2);
 	suite_add_tcase(suite, tcase);
 	tcase_set_tags(slow, "slow");
