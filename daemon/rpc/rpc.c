@@ -27,11 +27,11 @@
 static void start(struct call *call)
 {
 	call->state = CALL_RUNNING;
-	if (call->is_refused) {
-		life_end(call, call->error->status);
-	} else if (call->is_paused) {
+	if (call->is_paused) {
 		call->is_paused = false;
 		perform_go_on(call, perform_finish_step(call));
+	} else if (call->error->status) {
+		life_end(call, call->error->status);
 	} else if (call->peer->is_closing && !call->is_committed) {
 		life_drop(call);
 	} else {
@@ -229,7 +229,8 @@ static void begin(struct call *call)
 
 	if (is_free_standing(call)) {
 		call->state = CALL_RUNNING;
-		if (replayed_is_deadly(call, &status))
+		status = replayed_check_deaths(call);
+		if (status)
 			life_end(call, status);
 		else
 			perform_begin(call);

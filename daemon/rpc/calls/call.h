@@ -106,11 +106,11 @@ struct call {
 	struct repeat repeat;		  /* whether it does the same when it is done twice */
 	int (*handle)(struct call *call); /* in place of its row's handler, as it is sent again and was done
 					   * (handlers/replayed.h). NULL: it was not */
-	bool is_refused;		  /* by call->error, which is answered in its turn */
 	bool is_committed;		  /* part of its effect is there: it can no longer be dropped */
-	bool is_held, is_in_scheduler;
-	bool has_arrived, shuts;  /* counted in the peer's n_arrived, and in its n_shut */
-	uint32_t change_accesses; /* counted in its user's n_accesses, beside those of its claim */
+	bool is_in_scheduler;
+	bool has_arrived, shuts; /* counted in the peer's n_arrived, and in its n_shut */
+	size_t n_changed;	 /* tensors that a table request makes or changes, */
+	size_t change_accesses;	 /* and what its user's n_accesses counts for them, beside those of its claim */
 
 	/* Its answer. */
 	struct buffer out;
@@ -162,12 +162,10 @@ static inline bool call_outlives_message(const struct call *call)
 }
 
 /* For resolvers: a tensor of the request is accessed. 0; RESOURCE_EXHAUSTED. */
-int call_claim(struct call *call, struct tensor *tensor, bool writes);
+int call_claim(struct call *call, struct tensor *tensor, enum claim_use use);
 int call_claim_op(struct call *call, const struct op *op);
-int call_claim_free(struct call *call, struct tensor *tensor);
-/* It must be there, and nothing is accessed of it. */
-int call_claim_look(struct call *call, struct tensor *tensor);
-/* A name that is to be given: where a free that has arrived is to give it back, the call is behind that. */
+/* A name that the call will give to a tensor: if a free that has arrived gives it back, the call waits for that.
+ */
 int call_claim_name(struct call *call, uint32_t uid, const char *name);
 
 /* op_cost; long for one that touches a client's memory, where a page fault can sleep: it is never run on the loop.

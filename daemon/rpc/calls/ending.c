@@ -131,7 +131,7 @@ static void begin_part(struct ending *ending)
 
 		if (service_leaves_session(tensor))
 			continue;
-		if (claim_free(&ending->claim, tensor))
+		if (claim_tensor(&ending->claim, tensor, CLAIM_FREE))
 			break;
 		ending->n += session_hide(session, ending->tensors + ending->n, 1);
 	}

@@ -113,7 +113,7 @@ void life_pool_deinit(struct rpc *rpc)
 /* Field by field, as most fields are only used by the requests that set them. */
 static void init(struct call *call)
 {
-	call->state = CALL_HELD;
+	call->state = CALL_QUEUED;
 	call->method = METHODS_NONE;
 	call->id = 0;
 	call->request = NULL;
@@ -125,9 +125,11 @@ static void init(struct call *call)
 	call->n_resolved = 0;
 	call->reply_bytes = 0;
 	call->entry.is_exclusive = call->entry.gives_way = call->entry.is_long = false;
-	call->is_committed = call->is_held = call->is_in_scheduler = call->has_arrived = call->shuts = false;
-	call->is_started = call->is_paused = call->is_refused = false;
+	call->is_committed = call->is_in_scheduler = call->has_arrived = call->shuts = false;
+	call->is_started = call->is_paused = false;
+	call->n_changed = 1;
 	call->change_accesses = 0;
+	call->turn = TENSORS_AT_ONCE;
 	call->pending = 0;
 	call->keep_result = false;
 	call->operate = NULL;

@@ -174,8 +174,7 @@ static int check_groups(struct call *call, const Npumem__V1__SubmitRequest *requ
 static void restart(struct call *call)
 {
 	binding_restart(&call->binding);
-	claim_deinit(&call->claim);
-	claim_init(&call->claim, call->rpc->heap);
+	claim_restart(&call->claim);
 	repeat_begin(&call->repeat, call->session);
 	npumem_error_clear(call->error);
 	call->cost = 0;

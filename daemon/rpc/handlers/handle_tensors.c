@@ -100,6 +100,7 @@ int resolve_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
 
 	for (size_t i = 0; i < request->n_tensors && i < TENSORS_ALLOC_MAX && !status; i++)
 		status = call_claim_name(call, call->session->uid, request->tensors[i]->name);
+	call->n_changed = request->n_tensors;
 	call->allocating = NULL;
 	call->turn = request->wait_ms ? TENSORS_LAST : TENSORS_AT_ONCE;
 	return status;
@@ -200,13 +201,13 @@ static int answer_bound(struct call *call)
 }
 
 static int resolve_one(struct call *call, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
-		       bool writes)
+		       enum claim_use use)
 {
 	struct tensor *tensor;
 	int status = binding_find(&call->binding, ref, what, need, &tensor, call->error);
 
 	if (!status)
-		status = call_claim(call, tensor, writes);
+		status = call_claim(call, tensor, use);
 	if (!status)
 		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 	if (!status)
@@ -235,7 +236,7 @@ int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request)
 		status = binding_find(&call->binding, request->tensor, "the base of a view", ACCESS_READ, &base,
 				      call->error);
 	if (!status)
-		status = call_claim_look(call, base);
+		status = call_claim(call, base, CLAIM_ROOT);
 	if (!status)
 		status = call_claim_name(call, call->session->uid, request->name);
 	return status ? status : reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
@@ -253,7 +254,7 @@ static int answer_view(struct call *call)
 {
 	call->is_committed = true;
 	gate_pass(call);
-	if (!call->claim.accesses[0].looks)
+	if (!call->claim.accesses[0].needs_root)
 		return answer_bound(call);
 	return perform_read_too(call, call->binding.tensors[0], tell_view);
 }
@@ -278,7 +279,7 @@ int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *reques
 
 int resolve_open(struct call *call, const Npumem__V1__OpenRequest *request)
 {
-	return resolve_one(call, request->tensor, "the tensor to open", ACCESS_READ, false);
+	return resolve_one(call, request->tensor, "the tensor to open", ACCESS_READ, CLAIM_READ);
 }
 
 int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *request)
@@ -294,7 +295,8 @@ int resolve_grant(struct call *call, const Npumem__V1__GrantRequest *request)
 
 	if (!status && !request->access)
 		status = npumem_error_set(call->error, NPUMEM_INVALID, "a grant says none, read or write");
-	return status ? status : resolve_one(call, request->tensor, "the tensor to grant", ACCESS_OWN, true);
+	return status ? status
+		      : resolve_one(call, request->tensor, "the tensor to grant", ACCESS_OWN, CLAIM_WRITE);
 }
 
 int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *request)
@@ -311,7 +313,7 @@ int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *requ
 /* A write, as threads read the names of what they use. */
 int resolve_rename(struct call *call, const Npumem__V1__RenameRequest *request)
 {
-	int status = resolve_one(call, request->tensor, "the tensor to rename", ACCESS_OWN, true);
+	int status = resolve_one(call, request->tensor, "the tensor to rename", ACCESS_OWN, CLAIM_WRITE);
 
 	return status ? status : call_claim_name(call, record_of(call->binding.tensors[0])->uid, request->name);
 }
@@ -329,7 +331,7 @@ int handle_tensors_rename(struct call *call, const Npumem__V1__RenameRequest *re
 
 int resolve_seal(struct call *call, const Npumem__V1__SealRequest *request)
 {
-	return resolve_one(call, request->tensor, "the tensor to seal", ACCESS_OWN, true);
+	return resolve_one(call, request->tensor, "the tensor to seal", ACCESS_OWN, CLAIM_WRITE);
 }
 
 static void check_seal(void *arg)
@@ -386,7 +388,7 @@ static int find_all(struct call *call, const Npumem__V1__FreeRequest *request)
 		if (status > 0 && request->n_tensors > 1)
 			npumem_error_number(call->error, "tensor_index", (int64_t)i);
 		if (!status)
-			status = call_claim_free(call, tensor);
+			status = call_claim(call, tensor, CLAIM_FREE);
 		if (status)
 			return status;
 	}
@@ -410,6 +412,7 @@ int resolve_free(struct call *call, const Npumem__V1__FreeRequest *request)
 		status = tensors_free_check(call->session, call->binding.tensors, call->binding.n, call->error);
 	if (status)
 		return status;
+	call->n_changed = call->binding.n;
 	tensors_mark_going(call->rpc->service, call->binding.tensors, call->binding.n);
 	call->is_committed = true;
 	return 0;

@@ -21,14 +21,7 @@ static struct scheduler *scheduler_of(const struct call *call)
 void gate_hold(struct call *call)
 {
 	call->state = CALL_HELD;
-	call->is_held = true;
 	DL_APPEND2(call->peer->first_held, call, prev_held, next_held);
-}
-
-static void remove_held(struct call *call)
-{
-	call->is_held = false;
-	DL_DELETE2(call->peer->first_held, call, prev_held, next_held);
 }
 
 static struct scheduler_user *user_of(const struct rpc_peer *peer)
@@ -138,22 +131,13 @@ bool gate_lets_in(struct call *call)
 
 /* ---- in the order ---- */
 
-static size_t n_changed(const struct call *call)
-{
-	size_t n = 1;
-
-	if (call->method == METHODS_ALLOC)
-		n = call->request->alloc->n_tensors;
-	else if (call->method == METHODS_FREE)
-		n = call->request->free->n_tensors;
-	return n < TENSORS_ALLOC_MAX ? n : TENSORS_ALLOC_MAX;
-}
-
 static void count_change(struct call *call)
 {
+	size_t n = call->n_changed < TENSORS_ALLOC_MAX ? call->n_changed : TENSORS_ALLOC_MAX;
+
 	if (call_row(call)->kind != METHODS_KIND_TABLE || !persist_is_durable(&call->rpc->service->persist))
 		return;
-	call->change_accesses = (uint32_t)(CHANGE_ACCESSES * n_changed(call));
+	call->change_accesses = CHANGE_ACCESSES * n;
 	user_of(call->peer)->n_accesses += call->change_accesses;
 }
 
@@ -181,8 +165,8 @@ static void count(struct call *call)
 
 void gate_let_in(struct call *call)
 {
-	if (call->is_held)
-		remove_held(call);
+	if (call->state == CALL_HELD)
+		DL_DELETE2(call->peer->first_held, call, prev_held, next_held);
 	call->state = CALL_QUEUED;
 }
 
@@ -240,8 +224,7 @@ void gate_leave(struct call *call)
 {
 	if (call->state == CALL_READY)
 		fair_queue_remove(&call->work);
-	if (call->is_held)
-		remove_held(call);
+	gate_let_in(call);
 	gate_leave_queues(call);
 	if (call->has_arrived) {
 		call->has_arrived = false;

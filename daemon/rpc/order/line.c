@@ -42,8 +42,7 @@ static bool join(struct call *call)
 	struct rpc *rpc = call->rpc;
 	struct npumem_error why;
 
-	if (call->method != METHODS_ALLOC || call->turn != TENSORS_LAST || !tensors_lacked_room(call->error) ||
-	    call_is_cancelled(call))
+	if (call->turn != TENSORS_LAST || !tensors_lacked_room(call->error) || call_is_cancelled(call))
 		return false;
 	if (!call->fits_empty) {
 		say_never(call);
