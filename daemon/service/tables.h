@@ -80,9 +80,9 @@ struct waiting {
 	unsigned n;		   /* waiting allocations */
 	uint64_t deadline_ns;	   /* no deadline is earlier; see waiting_expired */
 	uint64_t round;
-	bool room; /* something was freed or moved since the round began */
-	bool look; /* since no request was left to try, one came or left, a window began, or a claim may have
-		      changed */
+	bool room;   /* something was freed or moved since the round began */
+	bool is_due; /* since no request was left to try, one came or left, a window began, or a claim may have
+			changed */
 };
 
 struct events {

@@ -1,4 +1,3 @@
-/* What resolvers say of a request. */
 #include "daemon/rpc/calls/call.h"
 
 #include "daemon/rpc/handlers/prepare.h"

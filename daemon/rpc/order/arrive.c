@@ -42,7 +42,7 @@ static void take_place(struct call *call)
 	check_charge(call);
 }
 
-/* Whether it is over when its handler returns, and nobody is to go before it: it need not enter any queue. */
+/* Whether it is over when its handler returns, and no request goes before it: it need not enter any queue. */
 static bool may_run_at_once(const struct call *call)
 {
 	return call_is_single(call) && !call_is_long(call->cost) &&
@@ -50,8 +50,8 @@ static bool may_run_at_once(const struct call *call)
 				  call->claim.accesses, call->claim.n);
 }
 
-/* What it names will go, and is told to be gone only behind the free: a daemon that is killed before would have it
- * again. */
+/* A free of a tensor that the request names has arrived. NOT_FOUND is answered behind the free: if the daemon were
+ * killed before, the tensor would still exist. */
 static bool refuse_behind(struct call *call)
 {
 	struct tensor *going = call->binding.going;

@@ -113,17 +113,12 @@ int binding_check(const struct binding *binding, struct npumem_error *error)
 
 /* ---- what is accessed ---- */
 
-static uint64_t new_stamp(void)
+void claim_restart(struct claim *claim)
 {
 	static uint64_t stamps;
 
-	return ++stamps;
-}
-
-void claim_restart(struct claim *claim)
-{
 	claim->n = 0;
-	claim->stamp = new_stamp();
+	claim->stamp = ++stamps;
 }
 
 void claim_init(struct claim *claim, const struct heap *heap)
@@ -164,7 +159,6 @@ static int64_t most(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* What holds both. */
 static void widen(struct tensor_range *range, const struct tensor_range *by)
 {
 	struct npumem_dims *from = &range->from, *to = &range->to;

@@ -1,6 +1,6 @@
-/* The tensors of a request. Its binding has those that it names: they are looked up once, when it is resolved;
- * later readers of the request take them in the same order. Its claim says for the scheduler what it will access:
- * each root tensor once, with all that the request does to it. */
+/* The tensors of a request. Its binding has those that it names: each is looked up once, when the request is
+ * resolved; later readers of the request take them in the same order. Its claim says for the scheduler what it
+ * will access: each root tensor once, with all that the request does to it. */
 #ifndef RPC_CLAIM_H
 #define RPC_CLAIM_H
 
@@ -16,7 +16,7 @@ struct binding {
 	struct tensor **tensors; /* `few`, or of the service's heap, */
 	uint8_t *needs;		 /* and behind them what each was found for */
 	size_t n, room, at;
-	bool is_bound;	      /* nothing is looked up any more */
+	bool is_bound;	      /* all were looked up */
 	struct tensor *going; /* was not found, as a free of it has arrived; NULL: none */
 	struct tensor *few[BINDING_FEW];
 	uint8_t few_needs[BINDING_FEW];

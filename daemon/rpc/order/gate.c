@@ -4,7 +4,7 @@
 
 #include <utlist.h>
 
-/* Accesses of a user's requests that have arrived, beyond which no more arrive: when one ends, its turn looks at
+/* Accesses of a user's requests that have arrived, beyond which no more arrive: when one ends, its turn checks
  * those behind it, and the first of 1,024 operations may have as many queues. */
 enum { ACCESSES_MOST = 6144, ACCESSES_AGAIN = ACCESSES_MOST / 4 * 3 };
 /* A durable tensor that is made or freed counts as so many more: its record takes some 370 bytes of a round on the
@@ -72,7 +72,6 @@ void gate_forget(struct rpc *rpc, struct rpc_peer *peer)
 	gate_fewer(rpc, user_of(peer));
 }
 
-/* Whether what its session sent before it lets it arrive. */
 static bool is_next(const struct call *call)
 {
 	const struct rpc_peer *peer = call->peer;

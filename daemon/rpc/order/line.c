@@ -1,5 +1,5 @@
 /* A call in line is tried again from the loop, and in no other way: at once, or, where it may lie over others and
- * so may take many turns, as a request in the order like those that never stood in line. Meanwhile nobody else is
+ * so may take many turns, as a request in the order like those that never stood in line. Meanwhile no other is
  * tried. Invariant: a waiter is in the service's line exactly while its call's state is CALL_IN_LINE, or it is
  * rpc->searching; and call->error says in line what it lacked when it was last tried. */
 #include "daemon/rpc/order/line.h"
@@ -68,7 +68,6 @@ static void leave_line(struct call *call)
 	call->session->user->order.was_served = true;
 }
 
-/* What was searched for in the order. */
 static bool keeps_searched(struct call *call, int status)
 {
 	struct rpc *rpc = call->rpc;
@@ -78,7 +77,7 @@ static bool keeps_searched(struct call *call, int status)
 		leave_line(call);
 		return false;
 	}
-	rpc->service->waiting.look = true;
+	rpc->service->waiting.is_due = true;
 	step_aside(call);
 	return true;
 }
@@ -142,8 +141,8 @@ static void try(struct call *call)
 	bool searches = may_search(call);
 	int status;
 
-	/* It would wait behind its user's compaction, for as long as that waits, and nobody in line would be
-	 * tried. Its turn comes again when the compaction is over. */
+	/* It would wait behind its user's compaction, and no call in line would be tried meanwhile. Its turn comes
+	 * again when the compaction is over. */
 	if ((searches && call->session->user->order.exclusive) || !may_change(call))
 		return;
 	call->turn = TENSORS_HEAD;
@@ -169,7 +168,7 @@ void line_serve(struct rpc *rpc)
 	struct waiter *waiter;
 	uint64_t end;
 
-	if (is_closed(rpc) || rpc->line.prev || (!waiting->look && !waiting->room))
+	if (is_closed(rpc) || rpc->line.prev || (!waiting->is_due && !waiting->room))
 		return;
 	end = rpc_spell_end(rpc);
 	while (!rpc->searching && !rpc_spell_is_over(rpc, end) && (waiter = waiting_next(rpc->service)))
@@ -205,7 +204,7 @@ void line_tick(struct rpc *rpc)
 
 	if (is_closed(rpc) || !rpc->now_ns)
 		return;
-	rpc->service->waiting.look = true;
+	rpc->service->waiting.is_due = true;
 	line_serve(rpc);
 	end = rpc_spell_end(rpc);
 	while (!rpc_spell_is_over(rpc, end) && (waiter = waiting_expired(&rpc->service->waiting, rpc->now_ns())))
