@@ -40,9 +40,9 @@ struct rpc_executor {
 struct rpc {
 	struct service *service;
 	const struct heap *heap;
-	void (*answered)(const struct rpc_answer *answer); /* told of each; NULL: nobody looks on */
+	void (*answered)(const struct rpc_answer *answer); /* called for each; may be NULL */
 	struct rpc_executor executor; /* submit NULL: there are no threads, and everything runs at once */
-	uint64_t (*now_ns)(void);     /* a monotonic clock, for any thread; NULL: no times are told */
+	uint64_t (*now_ns)(void);     /* a monotonic clock, for any thread; NULL: no times are known */
 	uint64_t began_ns;	      /* when the daemon did, by it */
 	const char *socket;	      /* where it listens; NULL: nowhere */
 	/* Asks for rpc_tick at that time, instead of what was asked for before; UINT64_MAX: never. NULL: no
@@ -65,7 +65,7 @@ struct rpc {
 	uint64_t clock_ns;		 /* the latest reading; 0: there is none */
 	uint64_t alarm_ns;		 /* that was asked for */
 	uint64_t send_ns;		 /* no more events before then; 0: there are none that wait */
-	uint64_t look_ns; /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
+	uint64_t report_ns;		 /* progress_report is due then; UINT64_MAX: there is none to report */
 	struct detached *detached, *leaving, *ended; /* sessions without a connection (resume/detached.h) */
 	struct call *followed;			     /* what may run for long */
 	struct call *spare;			     /* a pool */
@@ -85,10 +85,9 @@ struct ending {
 	struct rpc *rpc;
 	struct rpc_peer *peer;
 	struct claim claim;
-	bool is_final;	 /* the session does not stay without its connection */
-	bool has_begun;	 /* and needs no share of the disk's round any more */
-	bool is_ready;	 /* nothing uses the part's tensors any more */
-	bool is_freeing; /* a step of freeing the part is over, and another one is due */
+	bool is_final;			     /* the session does not stay without its connection */
+	bool has_begun;			     /* and needs no share of the disk's round any more */
+	void (*step)(struct ending *ending); /* what is due next of the part; NULL: something else is awaited */
 	size_t n;
 	struct tensor *tensors[ENDING_PART];
 	struct tensors_free freeing;
@@ -121,7 +120,7 @@ struct rpc_peer {
 	size_t call_bytes;		      /* that they hold */
 	struct ids unsent;		      /* answered since all answers had gone (resume/repeat.h) */
 	struct events_subscriber *subscriber; /* NULL: wants no events */
-	bool is_stateless;		      /* what is delivered now tells of nothing that could be lost */
+	bool is_stateless;		      /* a crash cannot undo what is delivered now */
 	bool is_closing;
 	struct rpc_peer *
 		*waits_in; /* the list of its user in which it is: first_full or first_unshared; NULL: none */

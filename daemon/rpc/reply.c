@@ -11,8 +11,9 @@
 
 enum {
 	WIRE_LENGTH_DELIMITED = 2,
-	OK_REST_BYTES = 16, /* the id of a reply that is OK */
-	RESPONSE_ID = 1,    /* Response.id */
+	OK_REST_BYTES = 16,   /* the id of a reply that is OK */
+	RESPONSE_ID = 1,      /* Response.id */
+	EXPECTED_BYTES = 128, /* of a reply, and of a message in it: most are a tensor or less */
 };
 
 /* ---- the bytes ---- */
@@ -90,16 +91,13 @@ static void put_tag(struct buffer *out, unsigned field)
 	out->used += frame_header((size_t)field << 3 | WIRE_LENGTH_DELIMITED, out->bytes + out->used);
 }
 
-/* Most replies are a tensor or less. */
-enum { EXPECTED_FRAME_BYTES = 128 };
-
 int reply_begin(struct reply *reply, struct buffer *out)
 {
 	if (buffer_reserve(out, REPLY_REST_BYTES))
 		return -ENOMEM;
 	reply->out = out;
 	reply->start = out->used;
-	reply->expected_bytes = EXPECTED_FRAME_BYTES;
+	reply->expected_bytes = EXPECTED_BYTES;
 	reply->frame = open_length(out, reply->expected_bytes);
 	return 0;
 }
@@ -219,15 +217,12 @@ void reply_fields(struct reply *reply, const ProtobufCMessage *message)
 		abort();
 }
 
-/* A tensor. */
-enum { EXPECTED_MESSAGE_BYTES = 128 };
-
 void reply_message(struct reply *reply, unsigned field, const ProtobufCMessage *message)
 {
-	size_t mark = reply_open(reply, field, EXPECTED_MESSAGE_BYTES);
+	size_t mark = reply_open(reply, field, EXPECTED_BYTES);
 
 	reply_fields(reply, message);
-	reply_close(reply, mark, EXPECTED_MESSAGE_BYTES);
+	reply_close(reply, mark, EXPECTED_BYTES);
 }
 
 void reply_number(struct reply *reply, unsigned field, uint64_t number)

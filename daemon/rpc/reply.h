@@ -47,7 +47,7 @@ enum {
 
 /* Begins a reply behind what `out` holds. 0 or -ENOMEM. */
 int reply_begin(struct reply *reply, struct buffer *out);
-/* Tells, before anything is appended, about how long the reply will be: a long one is then not moved at its end.
+/* Before anything is appended: about how long the reply will be; a long one is then not moved at its end.
  */
 void reply_expect(struct reply *reply, size_t bytes);
 /* Drops the result, all of it. */

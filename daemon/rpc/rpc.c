@@ -27,11 +27,11 @@
 static void start(struct call *call)
 {
 	call->state = CALL_RUNNING;
-	if (call->is_refused) {
-		life_end(call, call->error->status);
-	} else if (call->is_paused) {
+	if (call->is_paused) {
 		call->is_paused = false;
 		perform_go_on(call, perform_finish_step(call));
+	} else if (call->error->status) {
+		life_end(call, call->error->status);
 	} else if (call->peer->is_closing && !call->is_committed) {
 		life_drop(call);
 	} else {
@@ -67,7 +67,6 @@ static bool close_calls(struct rpc *rpc, struct rpc_peer *peer, uint64_t end_ns)
 	return true;
 }
 
-/* Its session ends, or stays without it. */
 static void end_peer(struct rpc *rpc, struct rpc_peer *peer)
 {
 	ending_give_up_snapshot(rpc, peer->session);
@@ -108,11 +107,10 @@ static void set_alarm(struct rpc *rpc)
 	rpc->set_alarm(rpc->ctx, at);
 }
 
-/* Whether there is nothing to do but what is queued. */
 static bool is_settled(const struct rpc *rpc)
 {
 	return !rpc->detached && !rpc->service->waiting.first && !rpc->service->events.ready &&
-	       rpc->look_ns == UINT64_MAX && rpc->alarm_ns == UINT64_MAX;
+	       rpc->report_ns == UINT64_MAX && rpc->alarm_ns == UINT64_MAX;
 }
 
 void rpc_settle(struct rpc *rpc)
@@ -146,7 +144,7 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 			    .run_peer = run_peer,
 			    .settle = rpc_settle,
 			    .alarm_ns = UINT64_MAX,
-			    .look_ns = UINT64_MAX};
+			    .report_ns = UINT64_MAX};
 	line_init(rpc);
 }
 
@@ -222,14 +220,14 @@ static bool is_free_standing(const struct call *call)
 	       (!request->resume->linger && call->peer->n_calls == 1);
 }
 
-/* A call that was decoded: resolves it, or holds it. It may end. */
 static void begin(struct call *call)
 {
 	int status;
 
 	if (is_free_standing(call)) {
 		call->state = CALL_RUNNING;
-		if (replayed_is_deadly(call, &status))
+		status = replayed_check_deaths(call);
+		if (status)
 			life_end(call, status);
 		else
 			perform_begin(call);
@@ -238,7 +236,7 @@ static void begin(struct call *call)
 	}
 }
 
-/* At once, while its message is there: what runs later has to keep a copy of it. */
+/* At once, while its message is there: a call that runs later has to keep a copy of it. */
 static void start_arrived(struct rpc *rpc)
 {
 	struct call *call = rpc->arriving;
@@ -249,7 +247,7 @@ static void start_arrived(struct rpc *rpc)
 	start(call);
 }
 
-/* What does not end here has its own message from then on. */
+/* A call that does not end here has its own message from then on. */
 static int receive(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes, bool is_owned)
 {
 	struct call *call = life_new(rpc, peer, message, bytes);
@@ -319,8 +317,8 @@ void rpc_tick(struct rpc *rpc)
 {
 	rpc->alarm_ns = UINT64_MAX;
 	line_tick(rpc);
-	progress_look(rpc);
-	detached_look(rpc);
+	progress_report(rpc);
+	detached_expire(rpc);
 	rpc_settle(rpc);
 }
 

@@ -27,7 +27,7 @@ int rpc_receive_owned(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, 
 void rpc_settle(struct rpc *rpc);
 
 /* Answers a message of which only the beginning came, in `head`, and nothing more will: with `error`, and the id
- * that the beginning tells. 0 or -ENOMEM. */
+ * that is in the beginning. 0 or -ENOMEM. */
 int rpc_refuse_part(struct rpc *rpc, struct rpc_peer *peer, const struct npumem_error *error, const uint8_t *head,
 		    size_t bytes);
 

@@ -82,9 +82,9 @@ struct waiting {
 	uint64_t round;
 	struct waiter *searching; /* NULL: none */
 	uint64_t n_searches;	  /* that have begun */
-	bool room; /* something was freed or moved since the round began */
-	bool look; /* since no request was left to try, one came or left, a window began, or a claim may have
-		      changed */
+	bool room;   /* something was freed or moved since the round began */
+	bool is_due; /* since no request was left to try, one came or left, a window began, or a claim may have
+			changed */
 };
 
 struct events {

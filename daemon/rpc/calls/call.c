@@ -1,28 +1,19 @@
-/* What resolvers say of a request. */
 #include "daemon/rpc/calls/call.h"
 
 #include "daemon/rpc/handlers/prepare.h"
 
-int call_claim(struct call *call, struct tensor *tensor, bool writes)
+int call_claim(struct call *call, struct tensor *tensor, enum claim_use use)
 {
-	return claim_tensor(&call->claim, tensor, writes) ? heap_exhausted(call->error) : 0;
-}
-
-int call_claim_free(struct call *call, struct tensor *tensor)
-{
-	return claim_free(&call->claim, tensor) ? heap_exhausted(call->error) : 0;
-}
-
-int call_claim_look(struct call *call, struct tensor *tensor)
-{
-	return claim_look(&call->claim, tensor) ? heap_exhausted(call->error) : 0;
+	return claim_tensor(&call->claim, tensor, use) ? heap_exhausted(call->error) : 0;
 }
 
 int call_claim_name(struct call *call, uint32_t uid, const char *name)
 {
 	const struct record *record = names_find(&call->session->service->names, uid, name);
 
-	return record && record_is_going(record) ? call_claim(call, tensor_root(record_tensor(record)), true) : 0;
+	if (!record || !record_is_going(record))
+		return 0;
+	return call_claim(call, tensor_root(record_tensor(record)), CLAIM_WRITE);
 }
 
 int64_t call_op_cost(const struct call *call, const struct op *op)
@@ -34,7 +25,7 @@ int64_t call_op_cost(const struct call *call, const struct op *op)
 
 int call_claim_op(struct call *call, const struct op *op)
 {
-	/* How much longer than very long it is, nobody asks. */
+	/* Beyond very long the number does not matter. */
 	if (!call_is_very_long(call->cost) &&
 	    (__builtin_add_overflow(call->cost, call_op_cost(call, op), &call->cost) ||
 	     __builtin_add_overflow(call->cost, CALL_OP_COST, &call->cost)))

@@ -84,20 +84,16 @@ struct call {
 	unsigned method;	    /* its row's number */
 	uint64_t id;
 	const Npumem__V1__Request *request; /* read into `budget`; NULL: it could not be */
-	struct budget budget;
-	struct list *list;		 /* whose operations a submit runs; NULL: it has its own */
-	const struct borrowed *borrowed; /* payloads of the request, which lie in `message` */
-	uint8_t *message;		 /* its bytes, where somebody needs them; owned where `owns_message` */
+	struct list *list;		    /* whose operations a submit runs; NULL: it has its own */
+	const struct borrowed *borrowed;    /* payloads of the request, which lie in `message` */
+	uint8_t *message;		    /* its bytes, where they are needed; owned where `owns_message` */
 	size_t bytes;
 	bool owns_message;
-	size_t extra_bytes;		    /* host memory of `operate` and `kept_error` */
+	size_t extra_bytes;		    /* host memory of `operate` and `kept_error`, and that it runs in */
 	void (*release)(struct call *call); /* at its end: gives back `operate`. NULL: there is none */
 	size_t charge;			    /* what it holds, in the limits' books; 0: it is not in them yet */
-	size_t run_bytes;		    /* host memory that its handler takes for it to run in */
 
 	/* What resolving found. */
-	struct binding binding;
-	struct claim claim;	 /* what it accesses */
 	size_t n_resolved;	 /* of a submit's operations: their tensors were found, */
 	uint64_t resolved_at;	 /* from service->changes on */
 	struct operate *operate; /* of one operation, from when it is resolved on; else NULL */
@@ -106,15 +102,13 @@ struct call {
 	struct repeat repeat;		  /* whether it does the same when it is done twice */
 	int (*handle)(struct call *call); /* in place of its row's handler, as it is sent again and was done
 					   * (handlers/replayed.h). NULL: it was not */
-	bool is_refused;		  /* by call->error, which is answered in its turn */
 	bool is_committed;		  /* part of its effect is there: it can no longer be dropped */
-	bool is_held, is_in_scheduler;
-	bool has_arrived, shuts;  /* counted in the peer's n_arrived, and in its n_shut */
-	uint32_t change_accesses; /* counted in its user's n_accesses, beside those of its claim */
+	bool is_in_scheduler;
+	bool has_arrived, shuts; /* counted in the peer's n_arrived, and in its n_shut */
+	size_t n_changed;	 /* tensors that a table request makes or changes, */
+	size_t change_accesses;	 /* and what its user's n_accesses counts for them, beside those of its claim */
 
 	/* Its answer. */
-	struct buffer out;
-	struct reply reply;
 	size_t pending;	  /* bytes of the reply that later operations of the same request need at least */
 	bool keep_result; /* the result counts although the status is not OK */
 	struct npumem_error *error;	 /* rpc->error, its own, its operation's or its submission's */
@@ -123,28 +117,35 @@ struct call {
 	struct recording recording;
 
 	/* While it runs. */
-	int status;
-	struct call_step step;
 	int (*withdraw)(struct call *call); /* it is cancelled: what of it waits for a thread need not. What a
 					     * handler returns. NULL: nothing of it does */
 	struct kernel_progress progress;
-	bool is_followed; /* in rpc->followed, which tells of its progress */
-	uint64_t look_ns; /* when that is told next */
+	bool is_followed;   /* in rpc->followed: its progress is reported */
+	uint64_t report_ns; /* when it is reported next */
 	struct call *next_followed, *prev_followed;
 	struct submission *submission;
-	struct tensors_free freeing; /* of a free */
-	struct call_dumping dumping; /* of a dump */
-	struct call_work away;	     /* a step on a thread */
 
 	/* Of an allocation. */
 	struct call_allocating *allocating; /* NULL: it was not read yet */
-	struct waiter waiter;		    /* its place in the line for room */
 	enum tensors_turn turn;
 	bool fits_empty; /* of one that may wait for room, and lacked it: an empty device has it */
 
 	struct call *next, *prev;	    /* of the peer, the latest first */
 	struct call *next_held, *prev_held; /* of the peer */
-	struct fair_work work;		    /* while it is ready */
+
+	/* Up to here 0 at first. From here on each member is set before it is used. */
+	struct budget budget;
+	struct buffer out;
+	struct reply reply;
+	struct binding binding;
+	struct claim claim; /* what it accesses */
+	int status;
+	struct call_step step;
+	struct waiter waiter;	     /* its place in the line for room */
+	struct tensors_free freeing; /* of a free */
+	struct call_dumping dumping; /* of a dump */
+	struct call_work away;	     /* a step on a thread */
+	struct fair_work work;	     /* while it is ready */
 };
 
 /* Thousands may wait. */
@@ -162,12 +163,10 @@ static inline bool call_outlives_message(const struct call *call)
 }
 
 /* For resolvers: a tensor of the request is accessed. 0; RESOURCE_EXHAUSTED. */
-int call_claim(struct call *call, struct tensor *tensor, bool writes);
+int call_claim(struct call *call, struct tensor *tensor, enum claim_use use);
 int call_claim_op(struct call *call, const struct op *op);
-int call_claim_free(struct call *call, struct tensor *tensor);
-/* It must be there, and nothing is accessed of it. */
-int call_claim_look(struct call *call, struct tensor *tensor);
-/* A name that is to be given: where a free that has arrived is to give it back, the call is behind that. */
+/* A name that the call will give to a tensor: if a free that has arrived gives it back, the call waits for that.
+ */
 int call_claim_name(struct call *call, uint32_t uid, const char *name);
 
 /* op_cost; long for one that touches a client's memory, where a page fault can sleep: it is never run on the loop.
@@ -195,7 +194,7 @@ static inline bool call_is_cancelled(const struct call *call)
 {
 	return call->peer->is_closing || atomic_load(&call->progress.cancelled);
 }
-/* Whether it can only be told to end, as it is under way. */
+/* Whether it is under way: it can be cancelled, not dropped. */
 static inline bool call_is_started(const struct call *call)
 {
 	return call->is_started && call->state != CALL_IN_LINE;

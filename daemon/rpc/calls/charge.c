@@ -1,6 +1,5 @@
-/* What a call holds, in the books of its uid, and the bytes of its message, which are the connection's until
- * somebody needs them for longer. Invariant: call->charge is what the books have of it, and what peer->call_bytes
- * has. */
+/* The charge of a call, and the bytes of its message, which are the connection's until they are needed for longer.
+ * Invariant: call->charge is in the user's limits and in peer->call_bytes. */
 #include "daemon/rpc/calls/charge.h"
 
 static void flight(const struct call *call, bool begins)
@@ -10,8 +9,8 @@ static void flight(const struct call *call, bool begins)
 	metrics_flight(&session->service->metrics, &session->user->account, &session->usage, begins);
 }
 
-/* For its payloads, and for a record, which has the request itself and may begin while this one waits. False:
- * payloads are where they were, and there is no memory. */
+/* For its payloads, and for a record, which has the request itself and may begin while this one waits. False
+ * without memory for payloads. */
 static bool own_message(struct call *call)
 {
 	uint8_t *copy;
@@ -35,13 +34,13 @@ int charge_own_message(struct call *call)
 	return own_message(call) ? 0 : heap_exhausted(call->error);
 }
 
-/* Host memory that it holds, and its reply will. */
+/* Of host memory, with its reply to come. */
 static size_t held_bytes(const struct call *call)
 {
 	size_t reply = call->reply_bytes > call->out.room ? call->reply_bytes : call->out.room;
 
 	return sizeof(*call) + call->extra_bytes + call->bytes + reply + call->budget.held +
-	       claim_heap_bytes(&call->claim) + binding_heap_bytes(&call->binding) + call->run_bytes;
+	       claim_heap_bytes(&call->claim) + binding_heap_bytes(&call->binding);
 }
 
 static void put_in_books(struct call *call, size_t bytes)
@@ -90,7 +89,7 @@ void charge_in_any_case(struct call *call)
 
 int charge_run(struct call *call, size_t bytes)
 {
-	call->run_bytes = bytes;
+	call->extra_bytes += bytes;
 	return charge_call(call);
 }
 

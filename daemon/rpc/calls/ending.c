@@ -56,16 +56,16 @@ static int by_place(const void *a, const void *b)
 /* In steps: between two of them the peer is queued again, so that others get their turn. */
 static void free_part(struct ending *ending)
 {
-	ending->is_freeing = true;
+	ending->step = free_part;
 	if (!gate_lets_change(ending->rpc, ending->peer))
 		return;
 	ending->peer->session->request = 0;
 	persist_change_for(&ending->rpc->service->persist, ending->peer->session->user);
-	ending->is_freeing = !tensors_free_step(ending->peer->session, &ending->freeing);
-	if (ending->is_freeing) {
+	if (!tensors_free_step(ending->peer->session, &ending->freeing)) {
 		rpc_wake(ending->rpc, ending->peer);
 		return;
 	}
+	ending->step = NULL;
 	scheduler_leave(&ending->rpc->service->scheduler, &ending->entry);
 	gate_fewer(ending->rpc, ending->entry.user);
 	claim_deinit(&ending->claim);
@@ -89,21 +89,12 @@ static void on_forgotten(void *arg)
 	rpc->settle(rpc);
 }
 
-/* Called from the midst of others: it is done when the lists are come to. */
-static void on_ready(struct scheduler_entry *entry)
-{
-	struct ending *ending = (struct ending *)entry;
-
-	ending->is_ready = true;
-	rpc_wake(ending->rpc, ending->peer);
-}
-
 static void run_part(struct ending *ending)
 {
 	const struct rpc_executor *executor = &ending->rpc->executor;
 	int64_t cost = 0;
 
-	ending->is_ready = false;
+	ending->step = NULL;
 	for (size_t i = 0; i < ending->n; i++)
 		cost += device_forget_cost(ending->rpc->service->device, ending->tensors[i]);
 	/* Between full parts, too, the loop sees to others. */
@@ -112,6 +103,15 @@ static void run_part(struct ending *ending)
 		return;
 	forget(ending);
 	begin_to_free(ending);
+}
+
+/* Other code calls it while it works: the part goes on in its peer's turn. */
+static void on_ready(struct scheduler_entry *entry)
+{
+	struct ending *ending = (struct ending *)entry;
+
+	ending->step = run_part;
+	rpc_wake(ending->rpc, ending->peer);
 }
 
 /* The next part, or the end. Without memory to claim it all at once, it is claimed in smaller parts. */
@@ -131,7 +131,7 @@ static void begin_part(struct ending *ending)
 
 		if (service_leaves_session(tensor))
 			continue;
-		if (claim_free(&ending->claim, tensor))
+		if (claim_tensor(&ending->claim, tensor, CLAIM_FREE))
 			break;
 		ending->n += session_hide(session, ending->tensors + ending->n, 1);
 	}
@@ -163,12 +163,10 @@ void ending_go_on(struct rpc *rpc, struct rpc_peer *peer)
 		ending->rpc = rpc;
 		ending->peer = peer;
 		persist_change_for(&rpc->service->persist, peer->session->user);
-		/* From here on nobody can go on with it, whatever happens to the daemon. */
+		/* From here on no client can resume it, even after a crash. */
 		session_forget(peer->session);
 		begin_part(ending);
-	} else if (ending->is_ready) {
-		run_part(ending);
-	} else if (ending->is_freeing) {
-		free_part(ending);
+	} else if (ending->step) {
+		ending->step(ending);
 	}
 }

@@ -1,8 +1,9 @@
 /* A call's beginning, its books and its end. Invariant: a call is in its peer's list from life_new to life_end or
- * life_drop, and in the limits' books from charge_call on; a peer is not told `drained` while it has one. */
+ * life_drop, and in the limits' books from charge_call on; a peer is not `drained` while it has one. */
 #include "daemon/rpc/calls/life.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <utlist.h>
 
 #include "daemon/rpc/calls/charge.h"
@@ -10,6 +11,7 @@
 #include "daemon/rpc/handlers/lists.h"
 #include "daemon/rpc/order/gate.h"
 #include "daemon/service/observed/events.h"
+#include "proto/digest.h"
 
 enum {
 	SPARE_MAX = 256,	       /* calls that are kept for others */
@@ -110,42 +112,6 @@ void life_pool_deinit(struct rpc *rpc)
 
 /* ---- the beginning ---- */
 
-/* Field by field, as most fields are only used by the requests that set them. */
-static void init(struct call *call)
-{
-	call->state = CALL_HELD;
-	call->method = METHODS_NONE;
-	call->id = 0;
-	call->request = NULL;
-	call->borrowed = NULL;
-	call->list = NULL;
-	call->owns_message = false;
-	call->charge = 0;
-	call->cost = 0;
-	call->n_resolved = 0;
-	call->reply_bytes = 0;
-	call->entry.is_exclusive = call->entry.gives_way = call->entry.is_long = false;
-	call->is_committed = call->is_held = call->is_in_scheduler = call->has_arrived = call->shuts = false;
-	call->is_started = call->is_paused = call->is_refused = false;
-	call->change_accesses = 0;
-	call->pending = 0;
-	call->keep_result = false;
-	call->operate = NULL;
-	call->error = &call->rpc->error;
-	call->kept_error = NULL;
-	memset(&call->progress, 0, sizeof(call->progress));
-	call->is_followed = false;
-	call->submission = NULL;
-	call->withdraw = NULL;
-	call->run_bytes = call->extra_bytes = 0;
-	call->release = NULL;
-	recording_begin(&call->recording);
-	binding_init(&call->binding, call->session);
-	claim_init(&call->claim, call->rpc->heap);
-	call->handle = NULL;
-	repeat_begin(&call->repeat, call->session);
-}
-
 struct call *life_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes)
 {
 	struct call *call = take(rpc);
@@ -153,14 +119,22 @@ struct call *life_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, 
 	assert(!rpc->error.status);
 	if (!call)
 		return NULL;
+	memset(call, 0, offsetof(struct call, budget));
 	call->rpc = rpc;
 	call->peer = peer;
 	call->session = peer->session;
 	call->session->peer = peer;
+	call->state = CALL_QUEUED;
+	call->method = METHODS_NONE;
 	call->message = message;
 	call->bytes = bytes;
+	call->n_changed = 1;
+	call->error = &rpc->error;
 	call->start_ns = rpc_clock(rpc);
-	init(call);
+	call->recording.digest = digest_begin();
+	binding_init(&call->binding, call->session);
+	claim_init(&call->claim, rpc->heap);
+	repeat_begin(&call->repeat, call->session);
 	if (reply_begin(&call->reply, &call->out)) {
 		give(rpc, call);
 		return NULL;

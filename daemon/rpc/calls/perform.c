@@ -8,12 +8,6 @@
 #include "daemon/rpc/order/line.h"
 #include "daemon/rpc/order/gate.h"
 
-static int dispatch(struct call *call)
-{
-	call_attribute(call);
-	return call->handle ? call->handle(call) : handler_handle(call);
-}
-
 /* A grant has its place in the order like a write, so that from here on none is taken back before the call's end:
  * what it was found to may do when it came may be less by then. What is there already goes on. */
 static int check_access(struct call *call)
@@ -28,7 +22,10 @@ void perform_begin(struct call *call)
 	int status = check_access(call);
 
 	call->is_started = true;
-	perform_go_on(call, status ? status : dispatch(call));
+	call_attribute(call);
+	if (!status)
+		status = call->handle ? call->handle(call) : handler_handle(call);
+	perform_go_on(call, status);
 }
 
 static void work_step(void *arg)

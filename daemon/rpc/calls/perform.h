@@ -30,8 +30,8 @@ int perform_pause(struct call *call, int (*finish)(struct call *call, void *arg)
 /* The next step is finish(call, arg), behind all requests that have arrived by now. For a call without accesses,
  * or one that has left the scheduler and claims others. */
 int perform_go_behind(struct call *call, int (*finish)(struct call *call, void *arg), void *arg);
-/* The next step is finish(call, arg), when all that writes the tensor, which the call looks at, is over: maybe at
- * once. */
+/* The next step is finish(call, arg), when all writes of the tensor that arrived before the call are over: maybe
+ * at once. The call's first access needs the root of the tensor. */
 int perform_read_too(struct call *call, const struct tensor *tensor, int (*finish)(struct call *call, void *arg));
 /* Runs work(arg) on another thread. Then done(arg) runs on the loop's, and the calls that it has made runnable are
  * advanced. Charges the call. `to` is the caller's and stays until done(arg). false: neither will run, as there is

@@ -11,11 +11,6 @@
 
 enum { ANSWER_BYTES_MAX = 128 << 10 };
 
-void recording_begin(struct recording *recording)
-{
-	*recording = (struct recording){.digest = digest_begin()};
-}
-
 void recording_op(struct recording *recording, uint64_t digest, struct recorder_transfer *transfer)
 {
 	recording->digest = digest_number(recording->digest, digest);
@@ -38,7 +33,6 @@ static void response_free(void *ctx, void *memory)
 	heap_free(ctx, memory);
 }
 
-/* The answer's own bytes. */
 static const uint8_t *answer_of(const struct call *call, size_t *n)
 {
 	const uint8_t *frame = call->reply.out->bytes + call->reply.start;
@@ -50,7 +44,7 @@ static const uint8_t *answer_of(const struct call *call, size_t *n)
 }
 
 /* Digest and handles from the answer. False without memory. */
-static bool look_at_answer(const struct call *call, struct recorder_entry *entry)
+static bool digest_answer(const struct call *call, struct recorder_entry *entry)
 {
 	ProtobufCAllocator allocator = {response_alloc, response_free, (void *)call->rpc->heap};
 	size_t n;
@@ -86,7 +80,7 @@ static bool outline_answer(const struct call *call, struct recorder_entry *entry
 	return entry->answer;
 }
 
-/* That a session came back is. What was known already was done before, and is to be done again by nobody. */
+/* A request that was done before and is only answered again is not: a replay must not repeat it. */
 static bool is_recorded(const struct call *call, int status)
 {
 	switch (call_row(call)->record) {
@@ -159,7 +153,7 @@ void recording_end(struct call *call, int status)
 			recorder_lose(recorder, "the daemon is out of host memory");
 	}
 	if (recorder_is_on(recorder) &&
-	    ((has_tensors && !look_at_answer(call, &entry)) || !outline_answer(call, &entry)))
+	    ((has_tensors && !digest_answer(call, &entry)) || !outline_answer(call, &entry)))
 		recorder_lose(recorder, "the daemon is out of host memory");
 	if (recording->shared) {
 		entry.segment = recording->shared->id;

@@ -1,11 +1,10 @@
 /* A call's entry of the record, from what was gathered while it was answered (struct recording): the answer itself
- * may be megabytes, and is not looked at again. */
+ * may be megabytes, and is not read again. */
 #ifndef RPC_RECORDING_H
 #define RPC_RECORDING_H
 
 #include "daemon/rpc/calls/call.h"
 
-void recording_begin(struct recording *recording);
 /* An operation that ran; takes over `transfer`, which may be NULL. */
 void recording_op(struct recording *recording, uint64_t digest, struct recorder_transfer *transfer);
 /* The reply is complete: into the record, where there is one. */

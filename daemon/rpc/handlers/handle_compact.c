@@ -1,5 +1,5 @@
 /* A compaction: some moves are decided and made at a time, so that the loop sees to others in between. Invariant:
- * at the end of each step all tensors are whole, so that it may end there. Nobody else's requests run during a
+ * at the end of each step all tensors are whole, so that it may end there. No other requests run during a
  * step; others run after each TURN_NS. A user that is charged for the time (stops.h) leaves tensors in place that
  * would take too long at once. */
 #include "daemon/rpc/calls/charge.h"
@@ -11,7 +11,7 @@
 enum {
 	MOVE_BYTES = ERROR_CONTEXT_NAME_BYTES + 64, /* a bound for one Move */
 	COMPACTED_MOVES = 1,			    /* Compacted.moves */
-	TOLD_BYTES = 1 << 20,			    /* of moves in the answer, as nobody may ever read it */
+	LISTED_BYTES = 1 << 20,			    /* of moves in the answer: the client may never read it */
 	STEP_MOVES = DEVICE_MOVES_MAX,
 	STEP_BYTES = 8 << 20,
 	TURN_VIEWS = 4096,	 /* that get their new places in one turn of the loop */
@@ -27,7 +27,7 @@ struct compacting {
 	struct device_move moves[STEP_MOVES];
 	unsigned n;
 	bool moved;	/* something has */
-	bool is_full;	/* no more moves are told */
+	bool is_full;	/* no more moves are listed */
 	int64_t before; /* the largest free extent */
 	size_t mark;
 	bool is_charged;
@@ -45,8 +45,8 @@ static int64_t largest_free(const struct call *call)
 	return largest;
 }
 
-/* Where another uid's tensors lie is not told. */
-static bool is_told(const struct session *session, const struct tensor *tensor)
+/* Where another uid's tensors lie is not disclosed. */
+static bool is_listed(const struct session *session, const struct tensor *tensor)
 {
 	return access_sees(session, tensor) || record_of(tensor)->uid == session->uid;
 }
@@ -74,7 +74,7 @@ static bool has_room(struct call *call, size_t bytes)
 {
 	size_t total = reply_used(&call->reply) + bytes;
 
-	if (total > TOLD_BYTES)
+	if (total > LISTED_BYTES)
 		return false;
 	call->reply_bytes = total;
 	if (!charge_call(call) && !reply_make_room(&call->reply, bytes, NULL))
@@ -91,7 +91,7 @@ static void append_moves(struct compacting *compacting)
 	if (!compacting->is_full)
 		compacting->is_full = !has_room(call, bytes);
 	for (unsigned i = 0; i < compacting->n && !compacting->is_full; i++)
-		if (is_told(call->session, compacting->moves[i].tensor))
+		if (is_listed(call->session, compacting->moves[i].tensor))
 			append_move(compacting, &compacting->moves[i]);
 	for (unsigned i = 0; i < compacting->n && !compacting->dry_run; i++)
 		events_tensor(call->rpc->service, EVENTS_MOVED, compacting->moves[i].tensor, call->session, -1);
@@ -139,11 +139,11 @@ static int cancel(struct compacting *compacting)
 	struct call *call = compacting->call;
 
 	call->keep_result = true;
-	return end(compacting, npumem_error_set(call->error, NPUMEM_CANCELLED,
-						"the compaction was cancelled; what is told of has moved"));
+	return end(compacting,
+		   npumem_error_set(call->error, NPUMEM_CANCELLED,
+				    "the compaction was cancelled; the tensors in the answer have moved"));
 }
 
-/* The device is this call's alone again. */
 static int resume(struct call *call, void *arg)
 {
 	struct compacting *compacting = arg;
@@ -172,7 +172,7 @@ static int on_moved(struct call *call, void *arg)
 	return perform_go_behind(call, resume, compacting);
 }
 
-/* Nobody else's requests run meanwhile, but the loop serves what needs no tensor. */
+/* No other requests run meanwhile, but the loop serves those that need no tensor. */
 static int move_views(struct call *call, void *arg)
 {
 	struct compacting *compacting = arg;
@@ -184,7 +184,7 @@ static int move_views(struct call *call, void *arg)
 	return perform_later(call, INT64_MAX, move_bytes, on_moved, compacting);
 }
 
-/* The new places are committed before a byte moves: how far the bytes are, the device itself can tell. */
+/* The new places are committed before a byte moves: how far the bytes are, the device itself knows. */
 static int step_decide(struct compacting *compacting)
 {
 	struct call *call = compacting->call;
@@ -218,7 +218,7 @@ static int step(struct compacting *compacting)
 		return end(compacting, 0);
 	}
 	compacting->moved |= compacting->n && !compacting->dry_run;
-	/* Nothing else holds back a dry run, so what it found is told before others change it. */
+	/* Nothing else holds back a dry run, so what it found is listed before others change it. */
 	if (compacting->dry_run) {
 		append_moves(compacting);
 		return perform_pause(call, on_moved, compacting);
@@ -226,7 +226,7 @@ static int step(struct compacting *compacting)
 	return move_views(call, compacting);
 }
 
-/* A real one has the device for itself; a dry one looks at it a part at a time, as others change it. */
+/* A real one has the device for itself; a dry one reads it a part at a time, while others change it. */
 int resolve_compact(struct call *call, const Npumem__V1__CompactRequest *request)
 {
 	if (request->dry_run)

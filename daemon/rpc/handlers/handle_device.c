@@ -140,7 +140,7 @@ int handle_device_shutdown(struct call *call, const Npumem__V1__ShutdownRequest 
  * loop: where very many tensors lie, part by part. */
 static int claim_root(void *ctx, struct tensor *tensor)
 {
-	return call_claim(ctx, tensor, false);
+	return call_claim(ctx, tensor, CLAIM_READ);
 }
 
 static int claim_part(struct call *call)
@@ -189,8 +189,7 @@ static int dump_on(struct call *call, void *arg)
 		return 0;
 	}
 	gate_leave_queues(call);
-	claim_deinit(&call->claim);
-	claim_init(&call->claim, call->rpc->heap);
+	claim_restart(&call->claim);
 	status = claim_part(call);
 	return status ? status : perform_go_behind(call, dump_on, arg);
 }

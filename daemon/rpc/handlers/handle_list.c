@@ -8,22 +8,22 @@
 
 enum {
 	PAGE_TENSORS_MAX = 256, /* as npumem.proto says */
-	/* Of what is not there, or not for this session, a look costs some 10 to 50 ns. */
-	PAGE_LOOKS_MAX = 4096,
+	/* Slots that are empty, or whose tensor this session may not see: 10 to 50 ns each. */
+	PAGE_SLOTS_MAX = 4096,
 	PAGE_COST_MAX = 20000000, /* op_cost's unit: about 10 ms of a thread, where one tensor is not more */
 	TENSORS_FIELD = 1,	  /* List.tensors */
 };
 
 /* A full page goes on behind its last tensor, and only where there is another; any other behind the last slot that
- * was looked at. */
+ * was visited. */
 static void collect(const struct call *call, const Npumem__V1__ListRequest *request, unsigned most,
 		    struct tensor_page *page)
 {
-	unsigned looks = PAGE_LOOKS_MAX;
+	unsigned slots = PAGE_SLOTS_MAX;
 	uint64_t at = request->after;
 	struct tensor *tensor;
 
-	while ((tensor = tensors_after(call->session, &at, &looks)) && page->n < most &&
+	while ((tensor = tensors_after(call->session, &at, &slots)) && page->n < most &&
 	       page->cost < PAGE_COST_MAX) {
 		tensor_page_add(page, tensor);
 		page->at = at;

@@ -25,7 +25,6 @@ static void find_payload(struct call *call)
 		op->system.base = call->request->write->data.data;
 }
 
-/* The operation has run: what a handler returns. */
 static int end_single(struct call *call)
 {
 	struct operate *operate = call->operate;
@@ -45,7 +44,6 @@ static void on_run(void *arg)
 	perform_go_on(call, end_single(call));
 }
 
-/* It is cancelled. */
 static int withdraw_single(struct call *call)
 {
 	return operate_withdraw(call->operate) ? end_single(call) : CALL_ELSEWHERE;
@@ -174,19 +172,11 @@ static int check_groups(struct call *call, const Npumem__V1__SubmitRequest *requ
 static void restart(struct call *call)
 {
 	binding_restart(&call->binding);
-	claim_deinit(&call->claim);
-	claim_init(&call->claim, call->rpc->heap);
+	claim_restart(&call->claim);
 	repeat_begin(&call->repeat, call->session);
 	npumem_error_clear(call->error);
 	call->cost = 0;
 	call->reply_bytes = call->pending = call->n_resolved = 0;
-}
-
-/* Where others' requests had the same roots in between they have replaced marks of `repeat`, too. */
-static void merge_claims(struct call *call)
-{
-	if (claim_merge(&call->claim) && call->repeat.stamp)
-		repeat_never(&call->repeat);
 }
 
 /* In as many turns of the loop as it takes, and one more in which all enter their queues. */
@@ -215,8 +205,9 @@ int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 		restart(call);
 		return CALL_LATER;
 	}
-	if (was_paused && !status)
-		merge_claims(call);
+	/* Other requests that had the same roots in between have replaced marks of `repeat`, too. */
+	if (was_paused && !status && claim_merge(&call->claim) && call->repeat.stamp)
+		repeat_never(&call->repeat);
 	if (!status)
 		status = reply_reserve(&call->reply, call->pending + REPLY_TAG_BYTES + REPLY_REST_BYTES,
 				       call->error);
@@ -328,6 +319,6 @@ void submission_progress(const struct call *call, uint64_t *done, uint64_t *tota
 
 	*total = submission->request->n_operations * KERNEL_PARTS;
 	*done = submission->index * KERNEL_PARTS;
-	for (size_t i = 0; i < submission->n && submission->parts[i].is_prepared; i++)
+	for (size_t i = 0; i < submission->n; i++)
 		*done += parts_done(&submission->parts[i]);
 }

@@ -61,9 +61,6 @@ int handle_session_subscribe(struct call *call, const Npumem__V1__SubscribeReque
 						"there are no events of the kind \"%.40s\"", request->kinds[i]);
 		kinds |= 1u << kind;
 	}
-	if (!peer)
-		return npumem_error_set(call->error, NPUMEM_FAILED_PRECONDITION,
-					"there is no connection to send events to");
 	status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBSCRIBED, &message.base, call->error);
 	if (status)
 		return status;
@@ -123,7 +120,6 @@ int handle_session_resume(struct call *call, const Npumem__V1__ResumeRequest *re
 
 /* ---- cancelling ---- */
 
-/* An unfinished request of a peer by its id, or NULL. */
 static struct call *find(const struct rpc_peer *peer, uint64_t id)
 {
 	struct call *call = peer->calls;

@@ -2,6 +2,7 @@
  * the client asks for them, while everybody else goes on. */
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
+#include "daemon/rpc/handlers/record_tensors.h"
 #include "daemon/service/kept/snapshot.h"
 #include "daemon/service/observed/recorder.h"
 
@@ -107,7 +108,7 @@ static int undo(struct call *call, int status)
 	return perform_later(call, INT64_MAX, snapshot_give_back, refuse_gone, call->rpc->service);
 }
 
-static const struct handler_record recording = {begin, answer, undo};
+static const struct record_steps recording = {begin, answer, undo};
 
 static int give_up(struct call *call)
 {
@@ -130,7 +131,7 @@ int handle_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *reques
 		if (!status)
 			status = reply_reserve(&call->reply, PIECE_REST_BYTES, call->error);
 		if (!status && request->record)
-			return handle_record_tensors(call, &recording);
+			return record_tensors(call, &recording);
 		if (!status)
 			status = begin(call);
 		return status ? status : answer(call);

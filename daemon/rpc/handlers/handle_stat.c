@@ -18,7 +18,7 @@ enum {
 	STEP_TENSORS = 256, /* to count in one turn of the loop */
 	STEP_SESSIONS = 256,
 	STEPS_LEAST = 1000,
-	STEP_BYTES = 4096, /* of an NPU that a step counts at least, where nobody changes anything */
+	STEP_BYTES = 4096, /* of an NPU that a step counts at least, where nothing changes meanwhile */
 };
 
 /* What the asking session may know of what was asked and done. */
@@ -168,7 +168,6 @@ static void fill_npus(const struct session *asking, int64_t *npus)
 
 /* The answer with details; its sessions are appended in steps. */
 struct answering {
-	const Npumem__V1__StatRequest *request;
 	struct session_walk walk;
 	struct progress_room running;
 	size_t mark, bytes;
@@ -188,9 +187,9 @@ static size_t bound(const struct session *asking, size_t n_npus)
 	       n_npus * NUMBER_BYTES + REST_BYTES;
 }
 
-static void reset_if_asked(struct call *call, const Npumem__V1__StatRequest *request)
+static void reset_if_asked(struct call *call)
 {
-	if (request->reset)
+	if (call->request->stat->reset)
 		metrics_loop_reset(&call->rpc->service->metrics);
 }
 
@@ -199,7 +198,7 @@ static int end(struct call *call, struct answering *answering, int status)
 	reply_close(&call->reply, answering->mark, answering->bytes);
 	session_walk_end(&answering->walk);
 	if (!status)
-		reset_if_asked(call, answering->request);
+		reset_if_asked(call);
 	heap_free(call->rpc->heap, answering);
 	return status;
 }
@@ -221,7 +220,6 @@ static int add_sessions(struct call *call, void *arg)
 	return perform_pause(call, add_sessions, answering);
 }
 
-/* All but the sessions. */
 static int add_details(struct call *call, Npumem__V1__Stat *message)
 {
 	struct service *service = call->rpc->service;
@@ -234,7 +232,7 @@ static int add_details(struct call *call, Npumem__V1__Stat *message)
 	fill_npus(call->session, message->npu_data);
 	fill_activity(&account_of(call->session)->activity, &activity);
 	message->activity = &activity;
-	/* Each request of anybody is a turn or part of one. */
+	/* The loop's turns are requests of all users. */
 	if (session_is_admin(call->session)) {
 		fill_loop(&service->metrics.loop, &loop);
 		message->loop = &loop;
@@ -248,7 +246,7 @@ static int add_details(struct call *call, Npumem__V1__Stat *message)
 	return 0;
 }
 
-static int answer_in_detail(struct call *call, const Npumem__V1__StatRequest *request, Npumem__V1__Stat *message)
+static int answer_in_detail(struct call *call, Npumem__V1__Stat *message)
 {
 	struct answering *answering = heap_zalloc(call->rpc->heap, 1, sizeof(*answering));
 	int status;
@@ -256,8 +254,7 @@ static int answer_in_detail(struct call *call, const Npumem__V1__StatRequest *re
 	if (!answering)
 		return heap_exhausted(call->error);
 	message->n_npu_data = (size_t)device_options(call->rpc->service->device)->geometry.n_npus;
-	answering->request = request;
-	answering->running = (struct progress_room){PROGRESS_ROWS_MOST, PROGRESS_LOOKS};
+	answering->running = (struct progress_room){PROGRESS_ROWS_MOST, PROGRESS_CALLS_MOST};
 	answering->bytes = bound(call->session, message->n_npu_data);
 	status = reply_reserve(&call->reply, answering->bytes + 2 * REPLY_TAG_BYTES, call->error);
 	if (!status) {
@@ -273,53 +270,39 @@ static int answer_in_detail(struct call *call, const Npumem__V1__StatRequest *re
 	return add_sessions(call, answering);
 }
 
-static int answer(struct call *call, const Npumem__V1__StatRequest *request)
+static int answer(struct call *call)
 {
 	Npumem__V1__Stat message = NPUMEM__V1__STAT__INIT;
 	int status;
 
 	fill_device(call->session, &message);
-	if (request->details)
-		return answer_in_detail(call, request, &message);
+	if (call->request->stat->details)
+		return answer_in_detail(call, &message);
 	status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, &message.base, call->error);
 	if (!status)
-		reset_if_asked(call, request);
+		reset_if_asked(call);
 	return status;
 }
 
-/* What is left to count is counted a part at a time. Others may change it as fast, so at some point the rest is
- * counted at once, which by then is little. */
-struct counting {
-	const Npumem__V1__StatRequest *request;
-	unsigned steps;
-};
-
+/* What is left to count is counted a part at a time, in `arg` steps at most. Others may change it as fast: then
+ * the rest is counted at once, which by then is little. */
 static int count(struct call *call, void *arg)
 {
-	struct counting *counting = arg;
-	int status;
+	uintptr_t steps = (uintptr_t)arg;
 
-	if (counting->steps-- && !device_stat_count(call->rpc->service->device, STEP_TENSORS))
-		return perform_pause(call, count, counting);
-	status = answer(call, counting->request);
-	heap_free(call->rpc->heap, counting);
-	return status;
+	if (steps && !device_stat_count(call->rpc->service->device, STEP_TENSORS))
+		return perform_pause(call, count, (void *)(steps - 1));
+	return answer(call);
 }
 
 int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request)
 {
 	int64_t npu_bytes = device_options(call->rpc->service->device)->geometry.npu_bytes;
-	struct counting *counting;
 
 	if (request->reset && !session_is_admin(call->session))
-		return npumem_error_set(call->error, NPUMEM_PERMISSION_DENIED,
-					"uid %u may not reset what others look at: only root and the daemon's uid",
-					(unsigned)call->session->uid);
-	if (device_stat_count(call->rpc->service->device, STEP_TENSORS))
-		return answer(call, request);
-	counting = heap_alloc(call->rpc->heap, sizeof(*counting));
-	if (!counting)
-		return heap_exhausted(call->error);
-	*counting = (struct counting){request, STEPS_LEAST + (unsigned)(npu_bytes / STEP_BYTES)};
-	return count(call, counting);
+		return npumem_error_set(
+			call->error, NPUMEM_PERMISSION_DENIED,
+			"uid %u may not reset what other users read: only root and the daemon's uid",
+			(unsigned)call->session->uid);
+	return count(call, (void *)(STEPS_LEAST + (uintptr_t)(npu_bytes / STEP_BYTES)));
 }

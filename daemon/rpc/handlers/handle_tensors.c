@@ -1,6 +1,4 @@
-/* Calls about whole tensors. Room for the reply is made first, so that nothing is done that cannot be told. */
-#include <errno.h>
-
+/* Requests about tensors that exist. Room for the reply is made first: each change can be reported. */
 #include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/order/gate.h"
@@ -9,11 +7,6 @@
 #include "daemon/rpc/handlers/tensor_page.h"
 #include "proto/wire.h"
 #include "proto/convert.h"
-
-enum {
-	TENSORS_FIELD = 1, /* Allocated.tensors */
-	TURN_STEPS = 300,  /* of device_alloc_step: about a tenth of a millisecond */
-};
 
 static void append_tensor(struct call *call, const struct tensor *tensor, const struct device_state *state)
 {
@@ -38,8 +31,9 @@ static int64_t scan_cost(const struct call *call, const struct tensor *tensor)
 }
 
 /* The last thing a handler does, which cannot fail any more: what takes long it does elsewhere. */
-static int answer_tensor(struct call *call, const struct tensor *tensor)
+static int answer_bound(struct call *call)
 {
+	const struct tensor *tensor = call->binding.tensors[0];
 	struct tensor_page *page = call_is_long(scan_cost(call, tensor)) ? tensor_page_new(call, 1) : NULL;
 
 	if (!page) {
@@ -50,162 +44,16 @@ static int answer_tensor(struct call *call, const struct tensor *tensor)
 	return perform_later(call, page->cost, tensor_page_count, on_counted, page);
 }
 
-/* An allocation, in as many turns of the loop as it takes to find a place over others; and once more each time
- * that it is tried in line. */
-struct call_allocating {
-	struct tensors_alloc alloc;
-	bool was_paused;
-	const char **names, **labels;
-	struct tensor **tensors;
-	struct device_request requests[]; /* and behind them the other arrays */
-};
-
-/* In the memory that the request was unpacked into. NULL: there is none. */
-static struct call_allocating *allocating_new(struct call *call, size_t n)
-{
-	struct call_allocating *to;
-
-	to = budget_alloc(&call->budget, sizeof(*to) + n * (sizeof(to->requests[0]) + 3 * sizeof(void *)));
-	if (!to)
-		return NULL;
-	to->names = (const char **)(to->requests + n);
-	to->labels = to->names + n;
-	to->tensors = (struct tensor **)(to->labels + n);
-	return to;
-}
-
-static int read_allocation(struct call *call, struct call_allocating *to, size_t i,
-			   const Npumem__V1__Allocation *message)
-{
-	struct device_request *request = &to->requests[i];
-	int status = wire_check_enum(&npumem__v1__reuse__descriptor, "reuse", (int)message->reuse, call->error);
-
-	if (!status)
-		status = wire_spec(message->spec, &request->spec, call->error);
-	if (status) {
-		npumem_error_number(call->error, "tensor_index", (int64_t)i);
-		return status;
-	}
-	request->reuse = (int)message->reuse;
-	request->dma_only = message->dma_only;
-	request->pinned = message->pinned;
-	to->names[i] = message->name;
-	to->labels[i] = message->label;
-	return 0;
-}
-
-int resolve_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
-{
-	int status = 0;
-
-	for (size_t i = 0; i < request->n_tensors && i < TENSORS_ALLOC_MAX && !status; i++)
-		status = call_claim_name(call, call->session->uid, request->tensors[i]->name);
-	call->allocating = NULL;
-	call->turn = request->wait_ms ? TENSORS_LAST : TENSORS_AT_ONCE;
-	return status;
-}
-
-static void append_allocated(struct call *call, struct tensor *const *tensors, size_t n)
-{
-	size_t expected = n * TENSOR_MESSAGE_EXPECTED_BYTES;
-	size_t mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_ALLOCATED, expected);
-
-	for (size_t i = 0; i < n; i++) {
-		struct tensor_message message;
-		struct device_state state;
-
-		tensors_new_state(tensors[i], &state);
-		reply_message(&call->reply, TENSORS_FIELD, tensor_message(call, tensors[i], &state, &message));
-	}
-	reply_close(&call->reply, mark, expected);
-}
-
-static int end_allocation(struct call *call, struct call_allocating *allocating, int status)
-{
-	struct service *service = call->rpc->service;
-	const struct tensors_alloc *alloc = &allocating->alloc;
-
-	if (!status)
-		append_allocated(call, alloc->tensors, alloc->n);
-	if (status && allocating->was_paused)
-		waiting_gives_back(&service->waiting, &call->waiter);
-	if (call->turn == TENSORS_LAST && tensors_lacked_room(call->error))
-		call->fits_empty = waiting_measure(service->device, alloc->requests, alloc->n, &call->waiter);
-	return status;
-}
-
-static int allocate(struct call *call, void *arg)
-{
-	struct call_allocating *allocating = arg;
-	int64_t steps = TURN_STEPS;
-	int status;
-
-	if (allocating->was_paused && call_is_cancelled(call)) {
-		tensors_alloc_cancel(&allocating->alloc);
-		status = npumem_error_set(call->error, NPUMEM_CANCELLED, "the allocation was cancelled");
-		return end_allocation(call, allocating, status);
-	}
-	status = tensors_alloc_step(&allocating->alloc, &steps, call->error);
-	if (status != -EAGAIN)
-		return end_allocation(call, allocating, status);
-	allocating->was_paused = true;
-	return perform_pause(call, allocate, allocating);
-}
-
-static int read_allocations(struct call *call, const Npumem__V1__AllocRequest *request)
-{
-	size_t n = request->n_tensors;
-	int status = 0;
-
-	if (n < 1 || n > TENSORS_ALLOC_MAX)
-		return npumem_error_set(call->error, NPUMEM_INVALID,
-					"%zu tensors to allocate, which is not 1 to %d", n, TENSORS_ALLOC_MAX);
-	call->allocating = allocating_new(call, n);
-	if (!call->allocating)
-		return heap_exhausted(call->error);
-	for (size_t i = 0; i < n && !status; i++)
-		status = read_allocation(call, call->allocating, i, request->tensors[i]);
-	return status;
-}
-
-int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
-{
-	int status = call->allocating ? 0 : read_allocations(call, request);
-	struct call_allocating *to = call->allocating;
-	size_t n = request->n_tensors;
-
-	if (!status)
-		status = reply_reserve(&call->reply, (n + 1) * TENSOR_MESSAGE_BYTES_MAX, call->error);
-	if (status)
-		return status;
-	to->was_paused = false;
-	to->alloc = (struct tensors_alloc){.session = call->session,
-					   .requests = to->requests,
-					   .names = to->names,
-					   .labels = to->labels,
-					   .n = (unsigned)n,
-					   .tensors = to->tensors,
-					   .turn = call->turn,
-					   .waiter = call->turn == TENSORS_HEAD ? &call->waiter : NULL};
-	status = tensors_alloc_begin(&to->alloc, call->error);
-	return status ? end_allocation(call, to, status) : allocate(call, to);
-}
-
-/* ---- of one tensor, whose state is told at last ---- */
-
-static int answer_bound(struct call *call)
-{
-	return answer_tensor(call, call->binding.tensors[0]);
-}
+/* ---- of one tensor, whose state is the answer ---- */
 
 static int resolve_one(struct call *call, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
-		       bool writes)
+		       enum claim_use use)
 {
 	struct tensor *tensor;
 	int status = binding_find(&call->binding, ref, what, need, &tensor, call->error);
 
 	if (!status)
-		status = call_claim(call, tensor, writes);
+		status = call_claim(call, tensor, use);
 	if (!status)
 		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 	if (!status)
@@ -234,27 +82,27 @@ int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request)
 		status = binding_find(&call->binding, request->tensor, "the base of a view", ACCESS_READ, &base,
 				      call->error);
 	if (!status)
-		status = call_claim_look(call, base);
+		status = call_claim(call, base, CLAIM_ROOT);
 	if (!status)
 		status = call_claim_name(call, call->session->uid, request->name);
 	return status ? status : reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 }
 
-static int tell_view(struct call *call, void *arg)
+static int report_view(struct call *call, void *arg)
 {
 	(void)arg;
 	return answer_bound(call);
 }
 
-/* The view is there, and what its session sent next may use it; what is in its bytes is told in their order. Where
- * its name was another view's of the same root, the call has the root for itself already. */
+/* The view exists, and the session's next requests may use it. The state of its bytes is reported in their order.
+ * If a free of another view of the same root gave its name back, the call has the root for itself already. */
 static int answer_view(struct call *call)
 {
 	call->is_committed = true;
 	gate_pass(call);
-	if (!call->claim.accesses[0].looks)
+	if (!call->claim.accesses[0].needs_root)
 		return answer_bound(call);
-	return perform_read_too(call, call->binding.tensors[0], tell_view);
+	return perform_read_too(call, call->binding.tensors[0], report_view);
 }
 
 int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *request)
@@ -277,7 +125,7 @@ int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *reques
 
 int resolve_open(struct call *call, const Npumem__V1__OpenRequest *request)
 {
-	return resolve_one(call, request->tensor, "the tensor to open", ACCESS_READ, false);
+	return resolve_one(call, request->tensor, "the tensor to open", ACCESS_READ, CLAIM_READ);
 }
 
 int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *request)
@@ -293,7 +141,8 @@ int resolve_grant(struct call *call, const Npumem__V1__GrantRequest *request)
 
 	if (!status && !request->access)
 		status = npumem_error_set(call->error, NPUMEM_INVALID, "a grant says none, read or write");
-	return status ? status : resolve_one(call, request->tensor, "the tensor to grant", ACCESS_OWN, true);
+	return status ? status
+		      : resolve_one(call, request->tensor, "the tensor to grant", ACCESS_OWN, CLAIM_WRITE);
 }
 
 int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *request)
@@ -310,7 +159,7 @@ int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *requ
 /* A write, as threads read the names of what they use. */
 int resolve_rename(struct call *call, const Npumem__V1__RenameRequest *request)
 {
-	int status = resolve_one(call, request->tensor, "the tensor to rename", ACCESS_OWN, true);
+	int status = resolve_one(call, request->tensor, "the tensor to rename", ACCESS_OWN, CLAIM_WRITE);
 
 	return status ? status : call_claim_name(call, record_of(call->binding.tensors[0])->uid, request->name);
 }
@@ -328,7 +177,7 @@ int handle_tensors_rename(struct call *call, const Npumem__V1__RenameRequest *re
 
 int resolve_seal(struct call *call, const Npumem__V1__SealRequest *request)
 {
-	return resolve_one(call, request->tensor, "the tensor to seal", ACCESS_OWN, true);
+	return resolve_one(call, request->tensor, "the tensor to seal", ACCESS_OWN, CLAIM_WRITE);
 }
 
 static void check_seal(void *arg)
@@ -344,7 +193,7 @@ static int on_seal_checked(struct call *call, void *arg)
 	int status = call->status;
 
 	(void)arg;
-	/* Nothing could be written since, so that this need not look again. */
+	/* Nothing could be written since the check. */
 	repeat_before_change(call->session, call->binding.tensors[0]);
 	if (!status)
 		status = tensors_seal(call->session, call->binding.tensors[0], call->error);
@@ -372,9 +221,9 @@ int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *reques
 
 /* ---- freeing ---- */
 
-/* It is decided when it arrives: from then on nobody finds the tensors. It takes effect when nothing uses them any
- * more, for good: a client that finds them gone, or takes their names, must not find them back after a crash. Then
- * their bytes are zeroed, which may take long; and they go, in steps, views first. */
+/* A free is decided when it arrives: from then on no request finds the tensors. It takes effect for good when
+ * nothing uses them any more: a client that gets NOT_FOUND, or takes their names, must not find them again after a
+ * crash. Then their bytes are zeroed, which may take long; then they are freed in steps, views first. */
 static int find_all(struct call *call, const Npumem__V1__FreeRequest *request)
 {
 	for (size_t i = 0; i < request->n_tensors; i++) {
@@ -385,7 +234,7 @@ static int find_all(struct call *call, const Npumem__V1__FreeRequest *request)
 		if (status > 0 && request->n_tensors > 1)
 			npumem_error_number(call->error, "tensor_index", (int64_t)i);
 		if (!status)
-			status = call_claim_free(call, tensor);
+			status = call_claim(call, tensor, CLAIM_FREE);
 		if (status)
 			return status;
 	}
@@ -409,6 +258,7 @@ int resolve_free(struct call *call, const Npumem__V1__FreeRequest *request)
 		status = tensors_free_check(call->session, call->binding.tensors, call->binding.n, call->error);
 	if (status)
 		return status;
+	call->n_changed = call->binding.n;
 	tensors_mark_going(call->rpc->service, call->binding.tensors, call->binding.n);
 	call->is_committed = true;
 	return 0;

@@ -1,4 +1,3 @@
-/* The functions of the rows, which take their request's own message. */
 #include "daemon/rpc/handlers/handler.h"
 
 #define METHOD(name, CALL, Message, kind, keeps, record, handler, resolver)                                       \

@@ -5,7 +5,7 @@
 #include "daemon/rpc/calls/call.h"
 
 /* A handler per row: appends the result to call->reply. 0, a status that call->error explains, or CALL_LATER or
- * CALL_ELSEWHERE. Room for the reply is made first, so that nothing is done that cannot be told. */
+ * CALL_ELSEWHERE. Room for the reply is made first: what is done can be reported. */
 #define METHOD(name, CALL, Message, kind, keeps, record, handler, resolver)                                       \
 	int handler(struct call *call, const Npumem__V1__##Message *request);
 #include "proto/methods.def"
@@ -37,21 +37,6 @@ int resolve_run(struct call *call, const Npumem__V1__RunRequest *request);
 int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request);
 int resolve_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *request);
 int resolve_record(struct call *call, const Npumem__V1__RecordRequest *request);
-
-struct handler_record {
-	/* At the record's moment: a refusal is the call's answer, and nothing is recorded. NULL: nothing to do. */
-	int (*begin)(struct call *call);
-	/* When all tensors are in the record: makes the answer. 0, or a refusal. */
-	int (*answer)(struct call *call);
-	/* After begin, where the call is refused and nothing is recorded: returns `status`, or begins a last step.
-	 * NULL: nothing to do. */
-	int (*undo)(struct call *call, int status);
-};
-
-/* For an exclusive call of a session that recorder_check lets record; to be returned from its handler as it is.
- * The record begins at once, and other requests go on at once; the call is answered when all tensors of this
- * moment are in the record. `steps` outlives the call. */
-int handle_record_tensors(struct call *call, const struct handler_record *steps);
 
 /* The resolver, and the handler, of the call's row. */
 int handler_resolve(struct call *call);

@@ -18,10 +18,10 @@ enum {
 	SEND_EVENTS = 512,
 	SEND_FOLLOWER_EVENTS = 8, /* what writing to one more costs */
 	SEND_PAUSE_NS = 1000000,
-	/* Likewise, of those that are put together in one look, and of calls that are looked at. */
-	LOOK_EVENTS = 256,
-	LOOK_CALLS = 1024,
-	LOOK_PAUSE_NS = 10000000,
+	/* Likewise, of progress_report: events, and calls that are visited. */
+	REPORT_EVENTS = 256,
+	REPORT_CALLS = 1024,
+	REPORT_PAUSE_NS = 10000000,
 	WHAT_BYTES = 448,
 };
 
@@ -130,9 +130,9 @@ void progress_append(struct call *asking, unsigned field, const struct session *
 	const struct rpc_peer *peer = session->peer;
 
 	for (const struct call *call = peer ? peer->calls : NULL; call; call = call->next) {
-		if (!room->n || !room->looks)
+		if (!room->n || !room->n_calls)
 			return;
-		room->looks--;
+		room->n_calls--;
 		if (!call->is_started || call == asking)
 			continue;
 		append_row(asking, field, call);
@@ -236,17 +236,17 @@ void progress_follow(struct call *call)
 	if (!rpc->now_ns || call->is_followed)
 		return;
 	call->is_followed = true;
-	call->look_ns = rpc->now_ns() + PROGRESS_NS;
+	call->report_ns = rpc->now_ns() + PROGRESS_NS;
 	DL_APPEND2(rpc->followed, call, prev_followed, next_followed);
-	if (call->look_ns < rpc->look_ns && is_heard(call))
-		rpc->look_ns = call->look_ns;
+	if (call->report_ns < rpc->report_ns && is_heard(call))
+		rpc->report_ns = call->report_ns;
 }
 
 void progress_subscribed(struct rpc *rpc, unsigned kinds)
 {
 	/* It may have been running for long. */
 	if (kinds >> EVENTS_PROGRESS & 1 && rpc->followed)
-		rpc->look_ns = 0;
+		rpc->report_ns = 0;
 }
 
 /* Puts the progress of a call into the rings of all subscribers that may see it. Returns their number. */
@@ -271,41 +271,41 @@ static int publish_progress(const struct call *call)
 	return n;
 }
 
-/* The first is the last from now on, so that those that a look does not come to are the first of the next. */
+/* The first becomes the last: calls that one report does not reach are the first of the next. */
 static void rotate(struct rpc *rpc, struct call *call)
 {
 	DL_DELETE2(rpc->followed, call, prev_followed, next_followed);
 	DL_APPEND2(rpc->followed, call, prev_followed, next_followed);
 }
 
-void progress_look(struct rpc *rpc)
+void progress_report(struct rpc *rpc)
 {
 	uint64_t now = rpc->now_ns ? rpc->now_ns() : 0, next = UINT64_MAX;
 	struct call *first = NULL, *call;
-	int budget = LOOK_EVENTS;
+	int budget = REPORT_EVENTS;
 	unsigned n = 0;
 
-	if (now < rpc->look_ns)
+	if (now < rpc->report_ns)
 		return;
-	for (; (call = rpc->followed) != first && n < LOOK_CALLS; n++) {
+	for (; (call = rpc->followed) != first && n < REPORT_CALLS; n++) {
 		first = first ? first : call;
 		rotate(rpc, call);
 		/* What waits goes on elsewhere. */
 		if (!call_is_started(call) || !is_heard(call))
 			continue;
-		if (call->look_ns <= now && budget > 0) {
-			call->look_ns = now + PROGRESS_NS;
+		if (call->report_ns <= now && budget > 0) {
+			call->report_ns = now + PROGRESS_NS;
 			budget -= publish_progress(call);
 		}
-		if (call->look_ns < next)
-			next = call->look_ns;
+		if (call->report_ns < next)
+			next = call->report_ns;
 	}
 	if (call != first)
 		next = now;
-	rpc->look_ns = next < now + LOOK_PAUSE_NS ? now + LOOK_PAUSE_NS : next;
+	rpc->report_ns = next < now + REPORT_PAUSE_NS ? now + REPORT_PAUSE_NS : next;
 }
 
 uint64_t progress_due(const struct rpc *rpc)
 {
-	return rpc->send_ns && rpc->send_ns < rpc->look_ns ? rpc->send_ns : rpc->look_ns;
+	return rpc->send_ns && rpc->send_ns < rpc->report_ns ? rpc->send_ns : rpc->report_ns;
 }

@@ -8,12 +8,12 @@
 void progress_send(struct rpc *rpc);
 /* To one of them, if it keeps up. Returns what that took, in events. */
 int progress_send_to(struct rpc *rpc, struct events_subscriber *subscriber);
-/* A call's progress is told from now on, when it has run for a while; until its end. */
+/* A call's progress is reported from now on until its end, if it runs for a while. */
 void progress_follow(struct call *call);
-/* Somebody follows these kinds from now on. */
+/* A client subscribed to these kinds. */
 void progress_subscribed(struct rpc *rpc, unsigned kinds);
 /* Puts the progress of each run that is due into the rings of the subscribers that may see it. */
-void progress_look(struct rpc *rpc);
+void progress_report(struct rpc *rpc);
 /* When it is next due; UINT64_MAX: never. */
 uint64_t progress_due(const struct rpc *rpc);
 
@@ -21,11 +21,11 @@ uint64_t progress_due(const struct rpc *rpc);
 
 enum {
 	PROGRESS_ROWS_MOST = 64, /* in one answer */
-	PROGRESS_LOOKS = 16384,
+	PROGRESS_CALLS_MOST = 16384,
 	PROGRESS_ROW_BYTES = 768, /* a bound of one in a reply */
 };
 
-/* How far a call has come. False where there is nothing to tell yet, or ever. */
+/* How far a call has come. False where that is not known, yet or ever. */
 bool progress_of(const struct call *call, uint64_t *done, uint64_t *total);
 
 /* What a call is, for the eyes of `asking`: "conv2d in=x weights=w out=y", "fill x", "submit relu in=x out=y". Cut
@@ -34,8 +34,8 @@ void progress_what(const struct session *asking, const struct call *call, char *
 
 /* How much of an answer the calls under way may still take. */
 struct progress_room {
-	unsigned n;	/* rows, PROGRESS_ROWS_MOST at first */
-	unsigned looks; /* calls to visit, PROGRESS_LOOKS at first */
+	unsigned n;	  /* rows, PROGRESS_ROWS_MOST at first */
+	unsigned n_calls; /* calls to visit, PROGRESS_CALLS_MOST at first */
 };
 
 /* Appends a Running as field `field` for each call of the session that has begun, without `asking` itself. The

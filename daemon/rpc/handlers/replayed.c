@@ -1,6 +1,6 @@
-/* The answers of requests that were done before. What they tell of tensors that are there is as it is, and of
- * tensors that are gone as it was. Invariant: a request of which anything is kept that must not be done twice is
- * never passed on. */
+/* The answers of requests that were done before. A tensor that still exists is described as it is now, one that
+ * was freed as it was when it was made. Invariant: a request of which anything is kept that must not be done twice
+ * is never passed on. */
 #include "daemon/rpc/handlers/replayed.h"
 
 #include <inttypes.h>
@@ -29,6 +29,11 @@ static int refuse_forgotten(struct call *call)
 				"whether request %" PRIu64 " was done is not known any more", call->id);
 }
 
+static int check_forgotten(struct call *call)
+{
+	return is_forgotten(call) ? refuse_forgotten(call) : 0;
+}
+
 /* Those of a kind, each in its place; NULL where there is none. Once for a request: a session may have thousands.
  */
 static void find_all(const struct call *call, enum results_kind kind, const struct results_cell **found, size_t n)
@@ -49,14 +54,14 @@ static const struct results_cell *find(const struct call *call, enum results_kin
 	return found;
 }
 
-/* What call->handle does: the reply was made already; */
+/* call->handle where the reply was made already. */
 static int nothing_to_do(struct call *call)
 {
 	(void)call;
 	return 0;
 }
 
-/* or the tensor that the request was about is there, and told of as it is. */
+/* call->handle where the tensor of the request still exists. */
 static int open_tensor(struct call *call)
 {
 	return handle_tensors_open(call, NULL);
@@ -79,10 +84,10 @@ static char *short_text(const char *text)
 	return (char *)(uintptr_t)(is_short ? text : "");
 }
 
-/* One that a request made and that was freed since, as it was when it was made; of a view only what it was called.
- */
-static const ProtobufCMessage *tell_gone(const struct call *call, const struct results_cell *kept,
-					 const char *name, const Npumem__V1__Allocation *made_by, struct gone *to)
+/* A tensor that was freed since, as it was when it was made. A view has its name only. */
+static const ProtobufCMessage *describe_gone(const struct call *call, const struct results_cell *kept,
+					     const char *name, const Npumem__V1__Allocation *made_by,
+					     struct gone *to)
 {
 	const struct npumem_geometry *geometry = &device_options(call->rpc->service->device)->geometry;
 	struct npumem_error error;
@@ -116,41 +121,39 @@ static void append_one(struct call *call, const Npumem__V1__Allocation *allocati
 
 	if (!tensor) {
 		reply_message(&call->reply, TENSORS_FIELD,
-			      tell_gone(call, gone, allocation->name, allocation, &to));
+			      describe_gone(call, gone, allocation->name, allocation, &to));
 		return;
 	}
 	tensors_new_state(tensor, &state);
 	reply_message(&call->reply, TENSORS_FIELD, tensor_message(call, tensor, &state, &message));
 }
 
-static bool replayed_alloc(struct call *call, const Npumem__V1__AllocRequest *request, int *status)
+static int replayed_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
 {
 	struct tensor *tensors[TENSORS_ALLOC_MAX] = {NULL};
 	const struct results_cell *gone[TENSORS_ALLOC_MAX];
 	size_t n = request->n_tensors, n_found = 0, mark;
+	int status;
 
 	if (!n || n > TENSORS_ALLOC_MAX)
-		return false;
+		return 0;
 	results_made(call->session, call->id, tensors, n);
 	find_all(call, RESULTS_MADE, gone, n);
 	for (size_t i = 0; i < n; i++)
 		n_found += tensors[i] || gone[i];
-	if (n_found < n) {
-		*status = n_found || is_forgotten(call) ? refuse_forgotten(call) : 0;
-		return *status;
-	}
-	*status = reply_reserve(&call->reply, (n + 1) * TENSOR_MESSAGE_BYTES_MAX, call->error);
-	if (*status)
-		return true;
+	if (n_found < n)
+		return n_found ? refuse_forgotten(call) : check_forgotten(call);
+	status = reply_reserve(&call->reply, (n + 1) * TENSOR_MESSAGE_BYTES_MAX, call->error);
+	if (status)
+		return status;
 	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_ALLOCATED, n * TENSOR_MESSAGE_EXPECTED_BYTES);
 	for (size_t i = 0; i < n; i++)
 		append_one(call, request->tensors[i], tensors[i], gone[i]);
 	reply_close(&call->reply, mark, n * TENSOR_MESSAGE_EXPECTED_BYTES);
 	call->handle = nothing_to_do;
-	return true;
+	return 0;
 }
 
-/* A tensor that a request was about, while it is there. */
 static int resolve_tensor(struct call *call, uint64_t handle)
 {
 	Npumem__V1__OpenRequest open = NPUMEM__V1__OPEN_REQUEST__INIT;
@@ -169,7 +172,8 @@ static int answer_gone(struct call *call, const struct results_cell *kept, const
 
 	if (status)
 		return status;
-	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_TENSOR, tell_gone(call, kept, name, NULL, &to));
+	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_TENSOR,
+		      describe_gone(call, kept, name, NULL, &to));
 	call->handle = nothing_to_do;
 	return 0;
 }
@@ -184,52 +188,38 @@ static bool is_there(const struct call *call, uint64_t handle)
 	       !access_check(call->session, tensor, ACCESS_READ, &ignored);
 }
 
-static bool replayed_view(struct call *call, const Npumem__V1__ViewRequest *request, int *status)
+/* The tensor of the request; `kept` NULL: nothing is known of it. */
+static int answer_tensor(struct call *call, const struct results_cell *kept, const char *name)
 {
-	const struct results_cell *gone = find(call, RESULTS_MADE);
+	if (!kept)
+		return check_forgotten(call);
+	return is_there(call, kept->handle) ? resolve_tensor(call, kept->handle) : answer_gone(call, kept, name);
+}
+
+static int replayed_view(struct call *call)
+{
+	const struct results_cell *kept = find(call, RESULTS_MADE);
+	struct results_cell made;
 	struct tensor *view = NULL;
 
 	results_made(call->session, call->id, &view, 1);
-	if (view && is_there(call, view->handle))
-		*status = resolve_tensor(call, view->handle);
-	else if (view)
-		*status = answer_gone(call, &(struct results_cell){.handle = view->handle}, request->name);
-	else if (gone)
-		*status = answer_gone(call, gone, request->name);
-	else
-		*status = is_forgotten(call) ? refuse_forgotten(call) : 0;
-	return view || gone || *status;
+	if (view) {
+		made = (struct results_cell){.handle = view->handle};
+		kept = &made;
+	}
+	return answer_tensor(call, kept, call->request->view->name);
 }
 
-static bool replayed_change(struct call *call, int *status)
-{
-	const struct results_cell *kept = find(call, RESULTS_CHANGED);
-
-	if (kept && is_there(call, kept->handle))
-		*status = resolve_tensor(call, kept->handle);
-	else if (kept)
-		*status = answer_gone(call, kept, "");
-	else
-		*status = is_forgotten(call) ? refuse_forgotten(call) : 0;
-	return kept || *status;
-}
-
-static bool replayed_free(struct call *call, int *status)
+static int replayed_free(struct call *call)
 {
 	const struct results_cell *kept = find(call, RESULTS_FREED);
 	Npumem__V1__Freed message = NPUMEM__V1__FREED__INIT;
 
-	*status = 0;
-	if (!kept && !is_forgotten(call))
-		return false;
-	if (!kept) {
-		*status = refuse_forgotten(call);
-		return true;
-	}
+	if (!kept)
+		return check_forgotten(call);
 	message.tensors = (int64_t)kept->number;
-	*status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base, call->error);
 	call->handle = nothing_to_do;
-	return true;
+	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base, call->error);
 }
 
 /* ---- data ---- */
@@ -302,7 +292,7 @@ static int answer_done(struct call *call, const struct results_cell *const *done
 
 /* What its id has left may be another request's, with fewer places or without the first: each of its own counts.
  */
-static bool replayed_data(struct call *call, int *status)
+static int replayed_data(struct call *call)
 {
 	const struct results_cell *done[OPERATIONS_MAX];
 	const struct result *result = NULL;
@@ -310,81 +300,74 @@ static bool replayed_data(struct call *call, int *status)
 	bool is_final = false;
 
 	if (n > OPERATIONS_MAX)
-		return false;
+		return 0;
 	while ((result = results_next(call->session, call->id, result)))
 		is_final |= result->kept.kind == RESULTS_DONE && result->kept.number;
 	if (!is_final) {
 		results_forget(call->session, call->id);
-		return false;
+		return 0;
 	}
 	find_all(call, RESULTS_DONE, done, n);
 	for (size_t i = 0; i < n; i++)
 		n_done += done[i] != NULL;
-	*status = n_done < n || has_data(call) ? abort_at(call, n_done) : answer_done(call, done, n);
-	return true;
+	return n_done < n || has_data(call) ? abort_at(call, n_done) : answer_done(call, done, n);
 }
 
 /* ---- all of them ---- */
 
-static bool answer_is_kept(struct call *call, int *status)
+static int answer_kept(struct call *call)
 {
-	const Npumem__V1__Request *request = call->request;
-
 	switch (call_row(call)->keeps) {
 	case METHODS_KEEPS_TENSORS:
-		return replayed_alloc(call, request->alloc, status);
+		return replayed_alloc(call, call->request->alloc);
 	case METHODS_KEEPS_VIEW:
-		return replayed_view(call, request->view, status);
+		return replayed_view(call);
 	case METHODS_KEEPS_COUNT:
-		return replayed_free(call, status);
+		return replayed_free(call);
 	case METHODS_KEEPS_CHANGE:
-		return replayed_change(call, status);
+		return answer_tensor(call, find(call, RESULTS_CHANGED), "");
 	case METHODS_KEEPS_DONE:
-		return replayed_data(call, status);
+		return replayed_data(call);
 	default:
-		return false;
+		return 0;
 	}
 }
 
-bool replayed_is_deadly(struct call *call, int *status)
+int replayed_check_deaths(struct call *call)
 {
 	uint64_t deaths =
 		call->request->again && call->session->has_token ? results_deaths(call->session, call->id) : 0;
 
 	if (deaths < DEATHS_MAX)
-		return false;
-	*status = npumem_error_set(call->error, NPUMEM_ABORTED,
-				   "the daemon died %" PRIu64 " times while this request ran: it is not run again",
-				   deaths);
+		return 0;
+	npumem_error_set(call->error, NPUMEM_ABORTED,
+			 "the daemon died %" PRIu64 " times while this request ran: it is not run again", deaths);
 	npumem_error_number(call->error, "deaths", (int64_t)deaths);
-	return true;
+	return NPUMEM_ABORTED;
 }
 
-/* Of a request of which nothing else is known: what its answer told of was changed after that. */
-static bool is_stale(struct call *call, int *status)
+int replayed_resolve(struct call *call)
 {
-	if (!stale_has(call->session, call->id))
-		return false;
-	*status = npumem_error_set(call->error, NPUMEM_ABORTED,
-				   "request %" PRIu64
-				   " was answered, and what it worked on was changed before the answer was read",
-				   call->id);
-	return true;
-}
+	int status;
 
-bool replayed_resolve(struct call *call, int *status)
-{
-	*status = 0;
-	if (!call->session->has_token)
-		return false;
-	return answer_is_kept(call, status) || replayed_is_deadly(call, status) || is_stale(call, status);
+	if (!call->request->again || !call->session->has_token)
+		return 0;
+	status = answer_kept(call);
+	if (status || call->handle)
+		return status;
+	status = replayed_check_deaths(call);
+	if (!status && stale_has(call->session, call->id))
+		status = npumem_error_set(
+			call->error, NPUMEM_ABORTED,
+			"request %" PRIu64
+			" was answered, and what it worked on was changed before the answer was read",
+			call->id);
+	return status;
 }
 
 int replayed_check(struct call *call)
 {
-	if (repeat_is_safe(&call->repeat) || !is_forgotten(call))
-		return 0;
-	return refuse_forgotten(call);
+	return repeat_is_safe(&call->repeat) ? 0 : check_forgotten(call);
 }
 
 bool replayed_is_kept(const struct call *call)

@@ -5,15 +5,15 @@
 
 #include "daemon/rpc/calls/call.h"
 
-/* In place of the resolver: true where the request was done, and call->handle is set from then on; or where it is
- * not known any more whether it was. *status is then what a resolver returns. */
-bool replayed_resolve(struct call *call, int *status);
-/* Of a call that is sent again: true where the daemon has died twice while it ran, with *status ABORTED (field:
- * deaths). replayed_resolve asks it for all calls that are resolved. */
-bool replayed_is_deadly(struct call *call, int *status);
-/* After the resolver: 0; ABORTED where it may have been done and must not be done twice. */
+/* Before the resolver: sets call->handle where the request was done, and the resolver is not called then. 0;
+ * ABORTED where it was done in part, where it is not known any more whether it was done, or where
+ * replayed_check_deaths says so; RESOURCE_EXHAUSTED. */
+int replayed_resolve(struct call *call);
+/* 0; ABORTED (field: deaths): the request is sent again, and the daemon has died twice while it ran. */
+int replayed_check_deaths(struct call *call);
+/* After the resolver: 0; ABORTED where the request may have been done and must not be done twice. */
 int replayed_check(struct call *call);
-/* Whether it was done, or may have been, before it was sent again: there is nothing to be taken back. */
+/* Whether the request was done, or may have been, before it was sent again: a cancel cannot take it back. */
 bool replayed_is_kept(const struct call *call);
 
 #endif

@@ -12,7 +12,7 @@
 enum {
 	DRY_COST = 50000,		    /* at most, of op_costs, in op_cost's unit */
 	JOIN_BYTES = 256 << 10,		    /* of a group's replies; more are joined by a thread */
-	CHAIN_COST = 10 * CALL_INLINE_COST, /* beside which waking a thread counts for nothing */
+	CHAIN_COST = 10 * CALL_INLINE_COST, /* to wake a thread costs little beside it */
 	CHAIN_DONE_BYTES = OPERATE_DONE_BYTES + OPERATE_DETAILS_BYTES,
 };
 
@@ -23,13 +23,14 @@ static bool is_given_up(struct submission *submission)
 	if (!atomic_load(&call->progress.cancelled) && !call->peer->is_closing)
 		return false;
 	npumem_error_clear(call->error);
-	npumem_error_set(call->error, NPUMEM_CANCELLED, "the submit was cancelled; what is told of has run");
+	npumem_error_set(call->error, NPUMEM_CANCELLED,
+			 "the submit was cancelled; the operations in the answer have run");
 	submission->refused = 0;
 	return true;
 }
 
 /* The first refusal in the list is the submit's, whichever came first. */
-static void refuse_part(struct submission *submission, struct part *part)
+static void refuse_part(struct submission *submission, struct part *part, const struct op *op)
 {
 	struct call *call = submission->call;
 	size_t index = submission->index + (size_t)(part - submission->parts);
@@ -43,7 +44,7 @@ static void refuse_part(struct submission *submission, struct part *part)
 		return;
 	submission->refused = index;
 	*call->error = part->operate.error;
-	submission_refuse(call, index, part->is_prepared ? &part->operate.prepared.op : NULL);
+	submission_refuse(call, index, op);
 }
 
 static bool is_refused(const struct submission *submission)
@@ -78,14 +79,12 @@ static size_t bytes_elsewhere(const struct submission *submission, const struct 
 	const struct call *call = submission->call;
 	size_t bytes = call->pending - share(part);
 
-	for (size_t i = 0; submission->is_chain && i < submission->n; i++)
-		bytes -= submission->parts[i].ran ? share(&submission->parts[i]) : 0;
 	if (!submission->is_group)
 		return bytes;
 	bytes += reply_used(&call->reply);
 	for (size_t i = 0; i < submission->n; i++)
 		if (submission->parts[i].ran)
-			bytes += reply_used(submission->parts[i].operate.reply) - share(&submission->parts[i]);
+			bytes += reply_used(submission->parts[i].operate.reply);
 	return bytes;
 }
 
@@ -103,13 +102,15 @@ static void end_part(struct part *part)
 	operate_end(&part->operate, bytes_elsewhere(submission, part));
 	part->ran = part->operate.status == 0;
 	queue->busy = NULL;
-	if (part->ran)
+	if (part->ran) {
+		submission->call->pending -= share(part);
 		return;
+	}
 	queue->is_refused = true;
-	refuse_part(submission, part);
+	refuse_part(submission, part, &part->operate.prepared.op);
 }
 
-/* Both may be over after that. */
+/* The call may be over after that. */
 static void go_on(struct submission *submission)
 {
 	struct call *call = submission->call;
@@ -126,20 +127,34 @@ static void part_done(void *arg)
 	go_on(part->submission);
 }
 
+/* Part i takes the operation `index` + i of the request. 0, or what prepare_operation says. */
+static int prepare_part(struct submission *submission, size_t i)
+{
+	struct call *call = submission->call;
+	struct part *part = &submission->parts[i];
+
+	part->submission = submission;
+	part->ran = false;
+	part->bound = call->binding.at;
+	operate_init(&part->operate, call);
+	return prepare_operation(&call->binding, submission->request->operations[submission->index + i],
+				 &part->operate.prepared, &part->operate.error);
+}
+
 /* ---- a chain ---- */
 
-/* A long operation, and those that come after it: a thread runs them one after the other, so that it and the loop
- * are woken once for all. What follows is checked before the first one has run. A check reads no bytes, but what
- * the tensors are and where they lie; while the call has its accesses, nobody changes that. An operation that is
- * refused here is left to its own step, which refuses it in its turn. An operation that was begun and did not run
- * is given up, and is not in the answer. */
+/* A long operation, and those behind it: a thread runs them one after the other, so that it and the loop are woken
+ * once for all. A check reads no bytes: it depends on what the tensors are and where they lie, which no request
+ * changes while the call has its accesses. So operations are checked before an earlier one has run. One that is
+ * refused here is left to its own step. One that was begun and has not run is given up, and is not in the answer.
+ */
 
 static bool has_payload(const struct op *op)
 {
 	return op->kind == OP_READ && !op->system.segment;
 }
 
-/* What a state or a recording is told of an operation is told in its turn. */
+/* With a state or a recording each operation is noted in its turn. */
 static bool may_chain(const struct submission *submission, int64_t cost)
 {
 	const struct call *call = submission->call;
@@ -155,25 +170,18 @@ static bool may_chain(const struct submission *submission, int64_t cost)
 static bool append(struct submission *submission, int64_t *cost)
 {
 	struct call *call = submission->call;
-	size_t n = submission->n, index = submission->index + n, at = call->binding.at;
+	size_t n = submission->n, index = submission->index + n;
 	struct part *part = &submission->parts[n];
 	struct operate *operate = &part->operate;
 
 	if (index == submission->request->n_operations || submission->request->operations[index]->group)
 		return false;
-	part->submission = submission;
-	part->ran = false;
-	operate_init(operate, call);
-	if (prepare_operation(&call->binding, submission->request->operations[index], &operate->prepared,
-			      &operate->error) ||
-	    has_payload(&operate->prepared.op) ||
+	if (prepare_part(submission, n) || has_payload(&operate->prepared.op) ||
 	    reply_make_room(&call->reply, (n + 1) * CHAIN_DONE_BYTES, &operate->error) ||
 	    operate_begin(operate, &call->reply, SUBMITTED_DONE, index)) {
-		call->binding.at = at;
+		call->binding.at = part->bound;
 		return false;
 	}
-	part->is_prepared = true;
-	part->bound = at;
 	submission->n++;
 	*cost += call_op_cost(call, &operate->prepared.op);
 	return true;
@@ -186,7 +194,6 @@ static void give_up(struct submission *submission, size_t n)
 		struct part *part = &submission->parts[--submission->n];
 
 		operate_give_up(&part->operate);
-		part->is_prepared = false;
 		submission->call->binding.at = part->bound;
 	}
 }
@@ -217,7 +224,7 @@ static void chain_end(struct submission *submission)
 	submission->queues[OP_DMA].next = submission->n;
 }
 
-static void chain_done(void *arg)
+static void on_chain_run(void *arg)
 {
 	struct submission *submission = arg;
 
@@ -225,9 +232,8 @@ static void chain_done(void *arg)
 	go_on(submission);
 }
 
-/* The step's one operation, which costs so much and was begun, runs on a thread, and those that follow it in the
- * list behind it; they become parts of the step. False: it is too short or too long for that, or something else
- * speaks against it, and nothing was done. */
+/* The step's one operation, which was begun and costs `cost`, and those behind it run on a thread, as parts of the
+ * step. False: the operation is too short or too long for a chain, or is alone; nothing was done. */
 static bool chain_start(struct submission *submission, int64_t cost)
 {
 	if (!may_chain(submission, cost))
@@ -239,10 +245,20 @@ static bool chain_start(struct submission *submission, int64_t cost)
 	charge_in_any_case(submission->call);
 	atomic_store(&submission->n_begun, 1);
 	submission->is_chain =
-		perform_away(submission->call, &submission->call->away, run_chain, chain_done, submission);
+		perform_away(submission->call, &submission->call->away, run_chain, on_chain_run, submission);
 	if (!submission->is_chain)
 		give_up(submission, 1);
 	return submission->is_chain;
+}
+
+/* The call is cancelled. True: no thread had begun the chain, and it has ended. */
+static bool chain_withdraw(struct submission *submission)
+{
+	if (!perform_withdraw(&submission->call->away))
+		return false;
+	run_chain(submission);
+	chain_end(submission);
+	return true;
 }
 
 /* ---- one step ---- */
@@ -265,7 +281,7 @@ static void part_start(struct submission *submission, struct part *part)
 
 	if (part_begin(submission, part)) {
 		queue->is_refused = true;
-		refuse_part(submission, part);
+		refuse_part(submission, part, &part->operate.prepared.op);
 		return;
 	}
 	queue->busy = part;
@@ -278,20 +294,17 @@ static void part_start(struct submission *submission, struct part *part)
 	end_part(part);
 }
 
-/* Room in the answer for all that a group may say, so that what ran can be told. */
-static int reserve(struct submission *submission)
+/* Room in the answer for all that a group may report: what has run must be in it. */
+static void reserve(struct submission *submission)
 {
 	struct call *call = submission->call;
 	size_t total = 0;
-	int status;
 
 	for (size_t i = 0; i < submission->n; i++)
 		total += share(&submission->parts[i]);
-	status = reply_check_cap(&call->reply, total, call->error);
-	if (!status)
-		status = reply_make_room(&call->reply, total + submission->n * OPERATE_DETAILS_BYTES, call->error);
+	if (!reply_check_cap(&call->reply, total, call->error))
+		reply_make_room(&call->reply, total + submission->n * OPERATE_DETAILS_BYTES, call->error);
 	charge_in_any_case(call);
-	return status;
 }
 
 static void gather(struct submission *submission, struct op *ops[OPERATIONS_GROUP_MAX])
@@ -318,6 +331,8 @@ static int on_compared(struct call *call, void *arg)
 	(void)call;
 	if (!is_refused(submission))
 		reserve(submission);
+	if (is_refused(submission))
+		submission->n = 0;
 	return submission_go_on(submission);
 }
 
@@ -332,29 +347,15 @@ static int step_begin(struct submission *submission)
 	submission->is_group = submission->n > 1;
 	submission->is_chain = false;
 	submission->queues[OP_DMA] = submission->queues[OP_COMPUTE] = (struct queue){.next = 0};
-	for (size_t i = 0; i < submission->n; i++)
-		submission->parts[i].is_prepared = submission->parts[i].ran = false;
-	for (size_t i = 0; i < submission->n && !is_refused(submission); i++) {
-		struct part *part = &submission->parts[i];
-		int status;
-
-		part->submission = submission;
-		operate_init(&part->operate, call);
-		status = prepare_operation(&call->binding, submission->request->operations[submission->index + i],
-					   &part->operate.prepared, &part->operate.error);
-		if (status)
-			refuse_part(submission, part);
-		part->is_prepared = !status;
-	}
-	if (is_refused(submission) || !submission->is_group)
+	for (size_t i = 0; i < submission->n && !is_refused(submission); i++)
+		if (prepare_part(submission, i))
+			refuse_part(submission, &submission->parts[i], NULL);
+	if (is_refused(submission))
+		submission->n = 0;
+	if (!submission->n || !submission->is_group)
 		return 0;
 	gather(submission, ops);
 	return perform_later(call, op_group_cost(ops, (unsigned)submission->n), compare, on_compared, submission);
-}
-
-static bool has_run(const struct part *part)
-{
-	return part->is_prepared && part->ran;
 }
 
 /* Puts what ran of a group into the answer, in the order of the list. */
@@ -365,7 +366,7 @@ static void join(void *arg)
 	for (size_t i = 0; i < submission->n; i++) {
 		struct part *part = &submission->parts[i];
 
-		if (has_run(part))
+		if (part->ran)
 			reply_append(&submission->call->reply, part->operate.reply);
 		buffer_deinit(&part->out);
 	}
@@ -395,9 +396,8 @@ static int step_end(struct submission *submission)
 	for (size_t i = 0; i < submission->n; i++) {
 		struct part *part = &submission->parts[i];
 
-		if (!has_run(part))
+		if (!part->ran)
 			continue;
-		call->pending -= share(part);
 		bytes += reply_used(part->operate.reply);
 		operate_record(&part->operate);
 	}
@@ -432,7 +432,6 @@ static int on_turn(struct call *call, void *arg)
 	return submission_go_on(submission);
 }
 
-/* Whether others are to have a turn of the loop first. */
 static bool is_spent(const struct submission *submission)
 {
 	return submission->spent > CALL_INLINE_COST;
@@ -460,12 +459,9 @@ static int queues_go_on(struct submission *submission)
 	return submission->queues[OP_DMA].busy || submission->queues[OP_COMPUTE].busy ? CALL_ELSEWHERE : 0;
 }
 
-/* The step that has begun, if there is one. */
 static int step_go_on(struct submission *submission)
 {
-	bool is_broken =
-		is_refused(submission) && !submission->queues[OP_DMA].next && !submission->queues[OP_COMPUTE].next;
-	int status = !submission->n || is_broken ? 0 : queues_go_on(submission);
+	int status = submission->n ? queues_go_on(submission) : 0;
 
 	return status || !submission->n ? status : step_end(submission);
 }
@@ -497,16 +493,11 @@ int submission_go_on(struct submission *submission)
 /* What waits for a thread runs here, which takes no time as it is cancelled. */
 static bool withdraw_part(struct submission *submission, struct part *part)
 {
-	if (!submission->is_chain) {
-		if (!operate_withdraw(&part->operate))
-			return false;
-		end_part(part);
-		return true;
-	}
-	if (!perform_withdraw(&submission->call->away))
+	if (submission->is_chain)
+		return chain_withdraw(submission);
+	if (!operate_withdraw(&part->operate))
 		return false;
-	run_chain(submission);
-	chain_end(submission);
+	end_part(part);
 	return true;
 }
 

@@ -7,6 +7,7 @@
 enum {
 	SUBMITTED_DONE = 1, /* Submitted.done */
 	N_QUEUES = 2,
+	CHAIN_MAX = 16, /* operations of one chain */
 };
 
 struct part {
@@ -14,8 +15,8 @@ struct part {
 	struct submission *submission;
 	struct buffer out;
 	struct reply own; /* of a group's; else it answers into the call's */
-	bool is_prepared, ran;
-	size_t bound; /* of a chain: tensors of the request that were bound before it */
+	bool ran;
+	size_t bound; /* tensors of the request that were bound before it */
 };
 
 struct queue {
@@ -41,13 +42,9 @@ struct submission {
 	struct part parts[];
 };
 
-enum {
-	CHAIN_MAX = 16
-}; /* operations that a thread runs one after the other, which have their places in host memory */
-
 /* Goes on until something runs elsewhere, others are to have a turn, or all is done. What a handler returns. */
 int submission_go_on(struct submission *submission);
-/* call->withdraw: what of it waits for a thread need not. */
+/* call->withdraw: the call is cancelled, and parts that no thread has begun end. */
 int submission_withdraw(struct call *call);
 
 /* ---- of a submit, also where it has not started ---- */

@@ -1,4 +1,4 @@
-/* What a session is told of tensors. A tensor_message points into the tensor and into itself, so that neither may
+/* Tensors as a session may see them. A tensor_message points into the tensor and into itself, so that neither may
  * change or move before it is packed; it appends nothing. A tensor_page is a number of tensors whose bytes are
  * counted first, on any thread: a tensor may be gone, or not for this session any more, when that is done. */
 #ifndef RPC_TENSOR_PAGE_H
@@ -19,7 +19,7 @@ struct tensor_message {
 	Npumem__V1__Grant grants[RECORD_GRANTS_MAX], *pointers[RECORD_GRANTS_MAX];
 };
 
-/* `state`: what device_state says, where that is known; NULL: it is looked at here, which may take long. Returns
+/* `state`: what device_state says, where that is known; NULL: it is counted here, which may take long. Returns
  * to->message.base. */
 const ProtobufCMessage *tensor_message(const struct call *call, const struct tensor *tensor,
 				       const struct device_state *state, struct tensor_message *to);

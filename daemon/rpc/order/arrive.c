@@ -13,7 +13,8 @@ static int resolve(struct call *call)
 	int status;
 
 	call_attribute(call);
-	if (call->request->again && replayed_resolve(call, &status))
+	status = replayed_resolve(call);
+	if (status || call->handle)
 		return status;
 	status = handler_resolve(call);
 	return status ? status : replayed_check(call);
@@ -41,7 +42,7 @@ static void take_place(struct call *call)
 	check_charge(call);
 }
 
-/* Whether it is over when its handler returns, and nobody is to go before it: it need not enter any queue. */
+/* Whether it is over when its handler returns, and no request goes before it: it need not enter any queue. */
 static bool may_run_at_once(const struct call *call)
 {
 	return call_is_single(call) && !call_is_long(call->cost) &&
@@ -49,43 +50,42 @@ static bool may_run_at_once(const struct call *call)
 				  call->claim.accesses, call->claim.n);
 }
 
-/* What it names will go, and is told to be gone only behind the free: a daemon that is killed before would have it
- * again. */
+/* A free of a tensor that the request names has arrived. NOT_FOUND is answered behind the free: if the daemon were
+ * killed before, the tensor would still exist. */
 static bool refuse_behind(struct call *call)
 {
 	struct tensor *going = call->binding.going;
 
 	if (!going || life_keep_error(call))
 		return false;
-	claim_deinit(&call->claim);
-	claim_init(&call->claim, call->rpc->heap);
-	claim_look(&call->claim, going);
-	call->is_refused = true;
+	claim_restart(&call->claim);
+	claim_tensor(&call->claim, going, CLAIM_ROOT);
 	call->cost = 0;
 	take_place(call);
 	return true;
 }
 
-/* It goes on in another turn of the loop, and is the first at the gate until then. */
-static void stay(struct call *call)
+/* At the gate, or still there. False: it was refused and has ended. */
+static bool hold(struct call *call)
 {
 	int status;
 
-	if (!call->is_held)
+	if (call->state != CALL_HELD)
 		gate_hold(call);
 	status = charge_call(call);
 	if (status)
 		life_end(call, status);
-	else
-		rpc_wake(call->rpc, call->peer);
+	return !status;
 }
 
 static void arrive(struct call *call)
 {
 	int status = resolve(call);
 
+	/* It goes on in another turn of the loop, and is the first at the gate until then. */
 	if (status == CALL_LATER) {
-		stay(call);
+		if (hold(call))
+			rpc_wake(call->rpc, call->peer);
 		return;
 	}
 	gate_let_in(call);
@@ -121,14 +121,8 @@ void arrive_open(struct rpc *rpc, struct rpc_peer *peer, uint64_t end_ns)
 
 void arrive_receive(struct call *call)
 {
-	int status;
-
-	if (!call->peer->first_held && gate_lets_in(call)) {
+	if (!call->peer->first_held && gate_lets_in(call))
 		arrive(call);
-		return;
-	}
-	gate_hold(call);
-	status = charge_call(call);
-	if (status)
-		life_end(call, status);
+	else
+		hold(call);
 }

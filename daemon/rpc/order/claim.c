@@ -113,20 +113,20 @@ int binding_check(const struct binding *binding, struct npumem_error *error)
 
 /* ---- what is accessed ---- */
 
-static uint64_t new_stamp(void)
+void claim_restart(struct claim *claim)
 {
 	static uint64_t stamps;
 
-	return ++stamps;
+	claim->n = 0;
+	claim->stamp = ++stamps;
 }
 
 void claim_init(struct claim *claim, const struct heap *heap)
 {
 	claim->heap = heap;
 	claim->accesses = claim->few;
-	claim->n = 0;
 	claim->room = CLAIM_FEW;
-	claim->stamp = new_stamp();
+	claim_restart(claim);
 }
 
 void claim_deinit(struct claim *claim)
@@ -159,7 +159,6 @@ static int64_t most(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* What holds both. */
 static void widen(struct tensor_range *range, const struct tensor_range *by)
 {
 	struct npumem_dims *from = &range->from, *to = &range->to;
@@ -170,7 +169,8 @@ static void widen(struct tensor_range *range, const struct tensor_range *by)
 				   most(to->w, by->to.w)};
 }
 
-static int add_access(struct claim *claim, struct tensor *tensor, bool writes, bool footprint)
+/* NULL without memory. */
+static struct scheduler_access *add_access(struct claim *claim, struct tensor *tensor, bool writes)
 {
 	struct tensor *root = tensor_root(tensor);
 	struct record *record = record_of(root);
@@ -180,18 +180,17 @@ static int add_access(struct claim *claim, struct tensor *tensor, bool writes, b
 	if (record->claim_stamp == claim->stamp) {
 		access = &claim->accesses[record->claim_at];
 		widen(&access->range, &range);
-		access->looks = false;
+		access->needs_root = false;
 		access->writes |= writes;
-		access->footprint |= footprint;
-		return 0;
+		return access;
 	}
 	if (claim->n == claim->room && grow(claim))
-		return -ENOMEM;
+		return NULL;
 	record->claim_stamp = claim->stamp;
 	record->claim_at = (uint32_t)claim->n;
-	claim->accesses[claim->n++] =
-		(struct scheduler_access){.root = root, .range = range, .writes = writes, .footprint = footprint};
-	return 0;
+	access = &claim->accesses[claim->n++];
+	*access = (struct scheduler_access){.root = root, .range = range, .writes = writes};
+	return access;
 }
 
 static void merge_into(struct scheduler_access *access, const struct scheduler_access *other)
@@ -200,15 +199,14 @@ static void merge_into(struct scheduler_access *access, const struct scheduler_a
 	access->writes |= other->writes;
 	access->footprint |= other->footprint;
 	access->frees |= other->frees;
-	access->looks &= other->looks;
+	access->needs_root &= other->needs_root;
 }
 
 bool claim_merge(struct claim *claim)
 {
 	size_t n = claim->n;
 
-	claim->stamp = new_stamp();
-	claim->n = 0;
+	claim_restart(claim);
 	for (size_t i = 0; i < n; i++) {
 		const struct scheduler_access *access = &claim->accesses[i];
 		struct record *record = record_of(access->root);
@@ -224,33 +222,22 @@ bool claim_merge(struct claim *claim)
 	return claim->n < n;
 }
 
-int claim_tensor(struct claim *claim, struct tensor *tensor, bool writes)
-{
-	return add_access(claim, tensor, writes, false);
-}
-
-int claim_free(struct claim *claim, struct tensor *tensor)
-{
-	if (add_access(claim, tensor, true, false))
-		return -ENOMEM;
-	claim->accesses[record_of(tensor_root(tensor))->claim_at].frees = true;
-	return 0;
-}
-
-int claim_look(struct claim *claim, struct tensor *tensor)
+int claim_tensor(struct claim *claim, struct tensor *tensor, enum claim_use use)
 {
 	size_t n = claim->n;
+	struct scheduler_access *access = add_access(claim, tensor, use >= CLAIM_WRITE);
 
-	if (add_access(claim, tensor, false, false))
+	if (!access)
 		return -ENOMEM;
-	if (claim->n > n) {
-		claim->accesses[n].looks = true;
-		claim->accesses[n].range = (struct tensor_range){.from = {0, 0, 0, 0}, .to = {0, 0, 0, 0}};
+	access->frees |= use == CLAIM_FREE;
+	if (use == CLAIM_ROOT && claim->n > n) {
+		access->needs_root = true;
+		access->range = (struct tensor_range){.from = {0, 0, 0, 0}, .to = {0, 0, 0, 0}};
 	}
 	return 0;
 }
 
-/* Where others may lie in the footprint the kernel will be refused: it keeps nobody waiting. */
+/* Where others may lie in the footprint the kernel will be refused, and no request waits for it. */
 static bool may_destroy(const struct tensor *root)
 {
 	return !root->dma_only && !root->sealed;
@@ -263,10 +250,11 @@ int claim_op(struct claim *claim, const struct op *op)
 
 	for (unsigned i = 0; i < n; i++) {
 		bool writes = accesses[i].writes;
+		struct scheduler_access *access = add_access(claim, accesses[i].tensor, writes);
 
-		if (add_access(claim, accesses[i].tensor, writes,
-			       writes && op->kind == OP_RUN && may_destroy(tensor_root(accesses[i].tensor))))
+		if (!access)
 			return -ENOMEM;
+		access->footprint |= writes && op->kind == OP_RUN && may_destroy(access->root);
 	}
 	return 0;
 }

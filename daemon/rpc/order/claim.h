@@ -1,6 +1,6 @@
-/* The tensors of a request. Its binding has those that it names: they are looked up once, when it is resolved;
- * later readers of the request take them in the same order. Its claim says for the scheduler what it will access:
- * each root tensor once, with all that the request does to it. */
+/* The tensors of a request. Its binding has those that it names: each is looked up once, when the request is
+ * resolved; later readers of the request take them in the same order. Its claim says for the scheduler what it
+ * will access: each root tensor once, with all that the request does to it. */
 #ifndef RPC_CLAIM_H
 #define RPC_CLAIM_H
 
@@ -16,7 +16,7 @@ struct binding {
 	struct tensor **tensors; /* `few`, or of the service's heap, */
 	uint8_t *needs;		 /* and behind them what each was found for */
 	size_t n, room, at;
-	bool is_bound;	      /* nothing is looked up any more */
+	bool is_bound;	      /* all were looked up */
 	struct tensor *going; /* was not found, as a free of it has arrived; NULL: none */
 	struct tensor *few[BINDING_FEW];
 	uint8_t few_needs[BINDING_FEW];
@@ -48,6 +48,13 @@ int binding_check(const struct binding *binding, struct npumem_error *error);
 
 enum { CLAIM_FEW = 6 };
 
+enum claim_use {
+	CLAIM_ROOT, /* it must exist: none of its bytes is accessed */
+	CLAIM_READ,
+	CLAIM_WRITE,
+	CLAIM_FREE, /* as a write */
+};
+
 struct claim {
 	const struct heap *heap;
 	struct scheduler_access *accesses; /* `few`, or of the heap */
@@ -59,6 +66,8 @@ struct claim {
 /* Claims nothing yet. */
 void claim_init(struct claim *claim, const struct heap *heap);
 void claim_deinit(struct claim *claim);
+/* Claims nothing any more. */
+void claim_restart(struct claim *claim);
 /* After claims that were made in several turns of the loop: a root that another claim had in between is in it
  * twice, and is in it once after this. All roots are live. Returns whether there was such a root. */
 bool claim_merge(struct claim *claim);
@@ -68,12 +77,8 @@ static inline size_t claim_heap_bytes(const struct claim *claim)
 	return claim->accesses == claim->few ? 0 : claim->room * sizeof(*claim->accesses);
 }
 
-/* What is accessed of a tensor, or of a view. 0, or -ENOMEM. */
-int claim_tensor(struct claim *claim, struct tensor *tensor, bool writes);
-/* The same as a write, of what it frees. */
-int claim_free(struct claim *claim, struct tensor *tensor);
-/* That it is there, and no bytes of it. */
-int claim_look(struct claim *claim, struct tensor *tensor);
+/* A tensor or a view. 0, or -ENOMEM. */
+int claim_tensor(struct claim *claim, struct tensor *tensor, enum claim_use use);
 int claim_op(struct claim *claim, const struct op *op);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <utlist.h>
 
-/* Accesses of a user's requests that have arrived, beyond which no more arrive: when one ends, its turn looks at
+/* Accesses of a user's requests that have arrived, beyond which no more arrive: when one ends, its turn checks
  * those behind it, and the first of 1,024 operations may have as many queues. */
 enum { ACCESSES_MOST = 6144, ACCESSES_AGAIN = ACCESSES_MOST / 4 * 3 };
 /* A durable tensor that is made or freed counts as so many more: its record takes some 370 bytes of a round on the
@@ -21,14 +21,7 @@ static struct scheduler *scheduler_of(const struct call *call)
 void gate_hold(struct call *call)
 {
 	call->state = CALL_HELD;
-	call->is_held = true;
 	DL_APPEND2(call->peer->first_held, call, prev_held, next_held);
-}
-
-static void remove_held(struct call *call)
-{
-	call->is_held = false;
-	DL_DELETE2(call->peer->first_held, call, prev_held, next_held);
 }
 
 static struct scheduler_user *user_of(const struct rpc_peer *peer)
@@ -79,7 +72,6 @@ void gate_forget(struct rpc *rpc, struct rpc_peer *peer)
 	gate_fewer(rpc, user_of(peer));
 }
 
-/* Whether what its session sent before it lets it arrive. */
 static bool is_next(const struct call *call)
 {
 	const struct rpc_peer *peer = call->peer;
@@ -138,22 +130,13 @@ bool gate_lets_in(struct call *call)
 
 /* ---- in the order ---- */
 
-static size_t n_changed(const struct call *call)
-{
-	size_t n = 1;
-
-	if (call->method == METHODS_ALLOC)
-		n = call->request->alloc->n_tensors;
-	else if (call->method == METHODS_FREE)
-		n = call->request->free->n_tensors;
-	return n < TENSORS_ALLOC_MAX ? n : TENSORS_ALLOC_MAX;
-}
-
 static void count_change(struct call *call)
 {
+	size_t n = call->n_changed < TENSORS_ALLOC_MAX ? call->n_changed : TENSORS_ALLOC_MAX;
+
 	if (call_row(call)->kind != METHODS_KIND_TABLE || !persist_is_durable(&call->rpc->service->persist))
 		return;
-	call->change_accesses = (uint32_t)(CHANGE_ACCESSES * n_changed(call));
+	call->change_accesses = CHANGE_ACCESSES * n;
 	user_of(call->peer)->n_accesses += call->change_accesses;
 }
 
@@ -181,8 +164,8 @@ static void count(struct call *call)
 
 void gate_let_in(struct call *call)
 {
-	if (call->is_held)
-		remove_held(call);
+	if (call->state == CALL_HELD)
+		DL_DELETE2(call->peer->first_held, call, prev_held, next_held);
 	call->state = CALL_QUEUED;
 }
 
@@ -208,7 +191,7 @@ static void enter_queues(struct call *call)
 	call->entry.is_long = call_is_very_long(call->cost);
 	call->is_in_scheduler = true;
 	/* Its user's allocations that wait for room may hold nobody up from here on. */
-	call->rpc->service->waiting.look |= call->entry.is_exclusive;
+	call->rpc->service->waiting.is_due |= call->entry.is_exclusive;
 	scheduler_enter(scheduler_of(call), &call->entry, &call->session->user->order, call->claim.accesses,
 			call->claim.n);
 }
@@ -242,8 +225,7 @@ void gate_leave(struct call *call)
 {
 	if (call->state == CALL_READY)
 		fair_queue_remove(&call->work);
-	if (call->is_held)
-		remove_held(call);
+	gate_let_in(call);
 	gate_leave_queues(call);
 	if (call->has_arrived) {
 		call->has_arrived = false;

@@ -10,10 +10,10 @@
 
 /* The call waits at its gate, behind those that do. */
 void gate_hold(struct call *call);
-/* Whether the call may arrive: what its session sent before it lets it, and its user has room. Else it is told
- * when that changes, as its peer is queued. */
+/* Whether the call may arrive: what its session sent before it lets it, and its user has room. Else its
+ * peer is queued when that changes. */
 bool gate_lets_in(struct call *call);
-/* It does not wait at the gate. */
+/* The call waits at the gate no more, if it did. */
 void gate_let_in(struct call *call);
 /* It was resolved: it enters the queues of what it claims, and may be ready at once. */
 void gate_arrive(struct call *call);

@@ -43,8 +43,7 @@ static bool join(struct call *call)
 	struct rpc *rpc = call->rpc;
 	struct npumem_error why;
 
-	if (call->method != METHODS_ALLOC || call->turn != TENSORS_LAST || !tensors_lacked_room(call->error) ||
-	    call_is_cancelled(call))
+	if (call->turn != TENSORS_LAST || !tensors_lacked_room(call->error) || call_is_cancelled(call))
 		return false;
 	if (!call->fits_empty) {
 		say_never(call);
@@ -70,7 +69,6 @@ static void leave_line(struct call *call)
 	call->session->user->order.was_served = true;
 }
 
-/* What was searched for in the order. */
 static bool keeps_searched(struct call *call, int status)
 {
 	waiting_search_ended(&call->rpc->service->waiting);
@@ -155,7 +153,7 @@ void line_serve(struct rpc *rpc)
 	struct waiter *waiter;
 	uint64_t end;
 
-	if (is_closed(rpc) || rpc->line.prev || (!waiting->look && !waiting->room))
+	if (is_closed(rpc) || rpc->line.prev || (!waiting->is_due && !waiting->room))
 		return;
 	end = rpc_spell_end(rpc);
 	while (!rpc_spell_is_over(rpc, end) && (waiter = waiting_next(rpc->service)))
@@ -191,7 +189,7 @@ void line_tick(struct rpc *rpc)
 
 	if (is_closed(rpc) || !rpc->now_ns)
 		return;
-	rpc->service->waiting.look = true;
+	rpc->service->waiting.is_due = true;
 	line_serve(rpc);
 	end = rpc_spell_end(rpc);
 	while (!rpc_spell_is_over(rpc, end) && (waiter = waiting_expired(&rpc->service->waiting, rpc->now_ns())))

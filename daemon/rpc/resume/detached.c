@@ -35,7 +35,7 @@ static void on_drained(void *ctx)
 	LL_PREPEND(rpc->ended, detached);
 }
 
-/* Nobody is there to be told anything. */
+/* There is no client. */
 static void on_delivered(void *ctx, struct buffer *reply)
 {
 	(void)ctx;
@@ -163,7 +163,7 @@ uint64_t detached_due(const struct rpc *rpc)
 }
 
 /* All sessions of a state that was recovered have one deadline. */
-void detached_look(struct rpc *rpc)
+void detached_expire(struct rpc *rpc)
 {
 	enum { AT_ONCE = 32 };
 	uint64_t now_ns = rpc->now_ns ? rpc->now_ns() : 0;

@@ -20,8 +20,8 @@ int detached_return(struct rpc *rpc, struct session *session, const uint8_t *tok
 		    struct npumem_error *error);
 /* When the first of them has waited long enough; UINT64_MAX: never. */
 uint64_t detached_due(const struct rpc *rpc);
-/* Ends those that have, in turns to come. */
-void detached_look(struct rpc *rpc);
+/* Ends those whose time is over, in turns to come. */
+void detached_expire(struct rpc *rpc);
 /* The daemon ends: they are left for the next one. */
 void detached_deinit(struct rpc *rpc);
 

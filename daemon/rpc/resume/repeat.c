@@ -29,7 +29,7 @@ static bool is_whole(const struct op *op, const struct op_access *access)
 	return op->kind != OP_WRITE || (op->first == 0 && (op->count < 0 || op->count == tensor_elements(tensor)));
 }
 
-static void look_at_write(struct repeat *repeat, const struct op *op, const struct op_access *access)
+static void note_write(struct repeat *repeat, const struct op *op, const struct op_access *access)
 {
 	struct record *record = record_of(tensor_root(access->tensor));
 	bool is_known = record->repeat_stamp == repeat->stamp;
@@ -61,7 +61,7 @@ void repeat_add(struct repeat *repeat, const struct op *op)
 	}
 	for (unsigned i = 0; i < n; i++)
 		if (accesses[i].writes)
-			look_at_write(repeat, op, &accesses[i]);
+			note_write(repeat, op, &accesses[i]);
 	repeat->n++;
 }
 

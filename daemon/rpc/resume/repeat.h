@@ -7,7 +7,7 @@
 #include "daemon/service/session.h"
 
 struct repeat {
-	uint64_t stamp;	    /* no other request's; 0: nobody asks */
+	uint64_t stamp;	    /* no other request's; 0: the session has no token, and nothing is noted */
 	size_t n;	    /* operations so far */
 	size_t first_final; /* once this one was done the request cannot be done again; SIZE_MAX: always */
 };

@@ -108,7 +108,7 @@ static bool conflict(const struct scheduler_access *a, const struct scheduler_ac
 {
 	if (a->entry == b->entry)
 		return false;
-	if ((a->looks && b->frees) || (a->frees && b->looks))
+	if ((a->needs_root && b->frees) || (a->frees && b->needs_root))
 		return true;
 	return (a->writes || b->writes) && ranges_meet(&a->range, &b->range);
 }
@@ -129,9 +129,9 @@ static bool is_free_in_queue(struct scheduler_access *access)
 		if (conflict(before, access))
 			return false;
 		/* An earlier access that conflicts with `access` would also conflict with `before`, which is
-		 * ready. An exception is `frees` with `looks`, which conflict without a common range. */
+		 * ready. An exception is `frees` with `needs_root`, which conflict without a common range. */
 		if (before->is_ready && before->entry != access->entry && is_whole(before) && !access->frees &&
-		    !access->looks)
+		    !access->needs_root)
 			return true;
 		if (++n == COMPARED_MAX) {
 			access->is_due = true;
@@ -230,7 +230,7 @@ static void check_queue(struct scheduler *scheduler, const struct tensor *root,
 		if (access->is_due && n_checked++ < CHECKED_MAX)
 			check(scheduler, access);
 		/* All later ones wait for it. A long backlog on a tensor is not walked each time one leaves. */
-		if (writes_whole(access) && !queue->n_looks)
+		if (writes_whole(access) && !queue->n_needs_root)
 			return;
 	}
 }
@@ -266,7 +266,7 @@ static void enqueue(struct scheduler_access *access)
 
 	link_behind(queue, access, queue->last);
 	queue->n_footprints += access->footprint;
-	queue->n_looks += access->looks;
+	queue->n_needs_root += access->needs_root;
 	count_footprints(access->root, access->footprint);
 	queue->n_waiting++;
 }
@@ -277,7 +277,7 @@ static void dequeue(struct scheduler_access *access)
 
 	unlink_access(queue, access);
 	queue->n_footprints -= access->footprint;
-	queue->n_looks -= access->looks;
+	queue->n_needs_root -= access->needs_root;
 	count_footprints(access->root, -(uint32_t)access->footprint);
 	queue->n_waiting -= !access->is_ready;
 }
@@ -386,7 +386,7 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 	struct scheduler_access *access = &entry->accesses[0];
 	struct scheduler_queue *queue = queue_of(access->root);
 
-	assert(entry->is_started && access->looks);
+	assert(entry->is_started && access->needs_root);
 	access->range = *range;
 	/* When it started, it went past accesses that it may conflict with now. */
 	unlink_access(queue, access);

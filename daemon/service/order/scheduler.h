@@ -24,9 +24,9 @@ struct scheduler_access {
 	struct tensor *root;
 	struct tensor_range range; /* of its words */
 	bool writes;
-	bool footprint; /* a kernel writes the root, and with it its whole footprint */
-	bool frees;	/* the root, or a view of it */
-	bool looks;	/* the root must exist, even if the range is empty */
+	bool footprint;	 /* a kernel writes the root, and with it its whole footprint */
+	bool frees;	 /* the root, or a view of it */
+	bool needs_root; /* the root must exist, even if the range is empty */
 
 	/* The scheduler's own. */
 	struct scheduler_entry *entry;
@@ -83,8 +83,8 @@ bool scheduler_is_clear(const struct scheduler *scheduler, const struct schedule
  * outlives it. */
 void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_user *user,
 		     struct scheduler_access *accesses, size_t n);
-/* Adds `range` to the reads of a started entry whose first access has `looks`. True: the entry goes on. False: an
- * earlier or started entry conflicts; this one has stopped, and starts again when there is none. */
+/* Adds `range` to the reads of a started entry whose first access has `needs_root`. True: the entry goes on.
+ * False: an earlier or started entry conflicts; this one has stopped, and starts again when there is none. */
 bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *entry,
 			const struct tensor_range *range);
 /* Removes an entry that has ended or was given up. */

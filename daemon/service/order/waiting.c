@@ -1,6 +1,6 @@
 /* A queue for each user, and a queue of the users that have one. Each waiting request is tried at most once per
  * round. A round begins after something was freed or moved, and after each request whose turn it was has been
- * tried in the round before. Invariant: without `look` and `room` there is no request to try. */
+ * tried in the round before. Invariant: without `is_due` and `room` there is no request to try. */
 #include "daemon/service/order/waiting.h"
 
 #include <utlist.h>
@@ -31,7 +31,7 @@ int waiting_add(struct waiting *waiting, struct waiter *waiter, struct npumem_er
 	if (!user->waiters)
 		DL_APPEND2(waiting->first, user, prev_turn, next_turn);
 	DL_APPEND(user->waiters, waiter);
-	waiting->look = true;
+	waiting->is_due = true;
 	return 0;
 }
 
@@ -43,7 +43,7 @@ void waiting_remove(struct waiting *waiting, struct waiter *waiter)
 	if (!user->waiters)
 		DL_DELETE2(waiting->first, user, prev_turn, next_turn);
 	limits_give_back(waiting->limits, user, LIMITS_WAITING, 1);
-	waiting->look = true;
+	waiting->is_due = true;
 	if (waiting->searching == waiter)
 		waiting->searching = NULL;
 	/* Else the earliest deadline stays: a timer that fires for nothing costs less than a search each time. */
@@ -214,7 +214,7 @@ void waiting_try_again(struct waiting *waiting, struct limits_user *user)
 {
 	for (struct waiter *waiter = user->waiters; waiter; waiter = waiter->next)
 		waiter->tried = waiting->round - 1;
-	waiting->look = true;
+	waiting->is_due = true;
 }
 
 /* Those that were tried meanwhile may have failed for what it held. A search held nothing while another one did. */
@@ -240,13 +240,13 @@ void waiting_search_ended(struct waiting *waiting)
 	if (waiting->searching->deadline_ns < waiting->deadline_ns)
 		waiting->deadline_ns = waiting->searching->deadline_ns;
 	waiting->searching = NULL;
-	waiting->look = true;
+	waiting->is_due = true;
 }
 
 struct waiter *waiting_next(struct service *service)
 {
 	struct waiting *waiting = &service->waiting;
-	struct waiter *waiter = waiting->look || waiting->room ? untried(service) : NULL;
+	struct waiter *waiter = waiting->is_due || waiting->room ? untried(service) : NULL;
 
 	/* Not earlier: if something is freed all the time, the last ones must be tried, too. */
 	if (!waiter && waiting->room) {
@@ -254,7 +254,7 @@ struct waiter *waiting_next(struct service *service)
 		waiting->round++;
 		waiter = untried(service);
 	}
-	waiting->look = waiter != NULL;
+	waiting->is_due = waiter != NULL;
 	if (waiter)
 		waiter->tried = waiting->round;
 	return waiter;

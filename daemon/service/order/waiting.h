@@ -2,10 +2,11 @@
  *
  * A request holds other users up only while it could be granted if they gave back what they hold and compaction
  * can move. Where tensors of its own user, a pin or its user's limit are in the way, it holds up its own user's
- * later requests alone. There are two ways to hold a request up:
- *  - By one without addresses: no later request is tried, so that small ones do not starve a large one, and a
- * request that is not queued leaves it the largest free extent (tensors.c).
- *  - By one with addresses only: others are placed outside its range.
+ * later requests alone. What it holds up depends on whether
+ * its place is known:
+ *  - All its addresses are given: others are placed outside its range.
+ *  - None is: the place is wherever enough is freed, so that later requests are not tried (small ones would starve
+ *    it), and a request that is not queued leaves it the largest free extent (turn.c).
  * The first of each kind is the claimant. A request that mixes the two holds no other user up. A request that
  * would give its user more than an equal share of the device holds others up in every second window of the clock
  * only. Owns no waiter or timer. */
@@ -74,7 +75,7 @@ struct waiting_claims {
 };
 /* The claims that a request of `user` must respect. */
 struct waiting_claims waiting_claims(const struct service *service, const struct limits_user *user);
-/* When the end of a window may let other requests be tried: the caller sets `look` then. Or WAITING_NEVER. */
+/* When the end of a window may let other requests be tried: the caller sets `is_due` then. Or WAITING_NEVER. */
 uint64_t waiting_window_end(const struct service *service);
 
 /* The first whose deadline is over, but not the one that is searched for; or NULL. */

@@ -35,7 +35,7 @@ struct scheduler_queue {
 	struct scheduler_access *first, *last, *last_started;
 	uint64_t n_waiting : 21;    /* that are not ready */
 	uint64_t n_footprints : 21; /* accesses with `footprint` */
-	uint64_t n_looks : 21;	    /* accesses with `looks` */
+	uint64_t n_needs_root : 21; /* accesses with `needs_root` */
 };
 
 struct record {
@@ -51,13 +51,13 @@ struct record {
 	uint32_t claim_at;		      /* see claim_stamp */
 	uint64_t changed_at; /* service->changes when it was added, marked going, hidden or renamed */
 	bool is_made : 1;
-	bool marked : 1;	   /* while a request is checked: the request names it */
-	bool is_going : 1;	   /* a free of it has arrived; no request finds it. See record_is_going. */
-	bool is_gone : 1;	   /* that free has taken effect. See record_is_gone. */
-	bool repeat_reads : 1;	   /* see repeat_stamp */
-	bool is_checked : 1;	   /* of a root: its queue was, since an entry began to leave (scheduler.c) */
-	uint16_t era;		   /* recorder.era when it was created */
-	uint32_t n_met_footprints; /* of a root: queue.n_footprints of all roots that it meets (scheduler.c) */
+	bool marked : 1;	      /* while a request is checked: the request names it */
+	bool is_going : 1;	      /* a free of it has arrived; no request finds it. See record_is_going. */
+	bool is_gone : 1;	      /* that free has taken effect. See record_is_gone. */
+	bool repeat_reads : 1;	      /* see repeat_stamp */
+	bool is_checked : 1;	      /* of a root: its queue was, since an entry began to leave (scheduler.c) */
+	uint16_t era;		      /* recorder.era when it was created */
+	uint32_t n_met_footprints;    /* of a root: queue.n_footprints of all roots that it meets (scheduler.c) */
 	struct scheduler_queue queue; /* of a root: the accesses to it */
 	uint64_t claim_stamp;	      /* of a root: the claim that had it last (rpc/order/claim.h), */
 				      /* at claim_at */

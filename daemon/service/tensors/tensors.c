@@ -274,7 +274,7 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 	persist_commit(&session->service->persist);
 	events_room(session->service);
 	/* It may block a waiter of its user, which then holds others up no more. */
-	session->service->waiting.look |= session->service->waiting.n > 0;
+	session->service->waiting.is_due |= session->service->waiting.n > 0;
 	return 0;
 }
 

@@ -157,13 +157,13 @@ START_TEST(a_look_is_bounded)
 		crowd_list(&crowd, 0, ops, 2);
 	}
 	now_ns += 100000000;
-	progress_look(crowd.rpc);
+	progress_report(crowd.rpc);
 	for (unsigned i = 0; i < 200; i++)
 		told += followers[i]->n;
 	ck_assert_uint_eq(told, 400);
-	ck_assert_uint_eq(crowd.rpc->look_ns, now_ns + 10000000);
+	ck_assert_uint_eq(crowd.rpc->report_ns, now_ns + 10000000);
 	now_ns += 10000000;
-	progress_look(crowd.rpc);
+	progress_report(crowd.rpc);
 	for (unsigned i = 0; i < 200; i++) {
 		ck_assert_uint_eq(followers[i]->n, 3);
 		events_unsubscribe(&crowd.world.service, followers[i]);

@@ -43,22 +43,22 @@ static const struct scheduler_access *only(void)
 
 START_TEST(a_range_holds_all_that_is_met)
 {
-	claim_tensor(&claim, right, false);
+	claim_tensor(&claim, right, CLAIM_READ);
 	ck_assert_int_eq(only()->range.from.w, 40);
-	claim_tensor(&claim, left, false);
+	claim_tensor(&claim, left, CLAIM_READ);
 	ck_assert_int_eq(only()->range.from.w, 10);
 	ck_assert_int_eq(only()->range.to.w, 60);
 	ck_assert(!only()->writes);
-	claim_tensor(&claim, left, true);
+	claim_tensor(&claim, left, CLAIM_WRITE);
 	ck_assert(only()->writes && !only()->footprint && !only()->frees);
-	claim_free(&claim, right);
+	claim_tensor(&claim, right, CLAIM_FREE);
 	ck_assert(only()->frees);
 }
 END_TEST
 
 START_TEST(a_free_writes)
 {
-	claim_free(&claim, left);
+	claim_tensor(&claim, left, CLAIM_FREE);
 	ck_assert(only()->writes && only()->frees);
 }
 END_TEST
@@ -80,12 +80,12 @@ END_TEST
 
 START_TEST(what_is_looked_at_may_be_read_too)
 {
-	claim_look(&claim, left);
-	ck_assert(only()->looks);
-	claim_tensor(&claim, right, false);
-	ck_assert(!only()->looks && !only()->writes);
-	claim_look(&claim, left);
-	ck_assert(!only()->looks);
+	claim_tensor(&claim, left, CLAIM_ROOT);
+	ck_assert(only()->needs_root);
+	claim_tensor(&claim, right, CLAIM_READ);
+	ck_assert(!only()->needs_root && !only()->writes);
+	claim_tensor(&claim, left, CLAIM_ROOT);
+	ck_assert(!only()->needs_root);
 }
 END_TEST
 

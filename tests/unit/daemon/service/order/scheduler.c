@@ -185,7 +185,7 @@ START_TEST(what_looks_at_no_bytes_waits_for_a_free_alone)
 {
 	struct scheduler_access looks = access(s.other, false, 0, 0), frees = whole(s.other, true);
 
-	looks.looks = frees.frees = true;
+	looks.needs_root = frees.frees = true;
 	add(0, whole(s.other, true));
 	add(1, looks);
 	ck_assert(runs(0) && runs(1));
@@ -331,7 +331,7 @@ START_TEST(what_came_after_a_read_waits_for_it)
 	struct scheduler_access looks = access(s.host, false, 0, 0);
 	struct tensor_range range = tensor_range_whole(s.host);
 
-	looks.looks = true;
+	looks.needs_root = true;
 	add(0, whole(s.other, true));
 	add(1, looks);
 	s.accesses[2][0] = whole(s.host, true);
@@ -355,7 +355,7 @@ START_TEST(a_read_waits_for_a_write_that_came_after_it_and_has_started)
 	struct scheduler_access looks = access(s.host, false, 0, 0);
 	struct tensor_range range = tensor_range_whole(s.host);
 
-	looks.looks = true;
+	looks.needs_root = true;
 	add(0, looks);
 	add(1, whole(s.host, true));
 	ck_assert(runs(0) && runs(1));
@@ -367,14 +367,14 @@ START_TEST(a_read_waits_for_a_write_that_came_after_it_and_has_started)
 }
 END_TEST
 
-/* Entry 3 only looked, and is to read what entry 2 writes. Entry 2 is behind entry 1, its user's, which is exclusive
- * and can begin as soon as entry 3 waits. */
+/* Entry 3 only looked, and is to read what entry 2 writes. Entry 2 is behind entry 1, its user's, which is
+ * exclusive and can begin as soon as entry 3 waits. */
 START_TEST(one_that_waits_again_passes_the_device_on)
 {
 	struct scheduler_access looks = access(s.host, false, 0, 0);
 	struct tensor_range range = tensor_range_whole(s.host);
 
-	looks.looks = true;
+	looks.needs_root = true;
 	add(0, whole(s.other, true));
 	s.entries[1].is_exclusive = true;
 	s.entries[1].ready = on_ready;

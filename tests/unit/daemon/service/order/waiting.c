@@ -492,7 +492,7 @@ START_TEST(in_the_windows_of_the_large_the_first_holds_all_up)
 	next_is(&shared, &large);
 	next_is(&shared, NULL);
 	now_ns = WAITING_WINDOW_NS;
-	shared.waiting->look = true;
+	shared.waiting->is_due = true;
 	next_is(&shared, &small);
 	next_is(&shared, NULL);
 	now_ns = 2 * WAITING_WINDOW_NS;
@@ -606,7 +606,7 @@ START_TEST(what_its_users_compaction_holds_back_keeps_nothing)
 	claims(&shared, &search);
 	next_is(&shared, NULL);
 	shared.one.user->order.exclusive = &compaction;
-	shared.waiting->look = true;
+	shared.waiting->is_due = true;
 	claims(&shared, &small);
 	next_is(&shared, &small);
 	/* One that does not search is tried in any case. */
