@@ -1,13 +1,13 @@
 /* Pooling: windows of kernel=, stride=, padding= and dilation= over each feature by itself.
  * Roles in [N,C,H,W] and out [N,C,Ho,Wo], of one type (fx8 or fx16); their formats are the kernel's business.
  *
- * A row of outputs is folded first down the columns, then along the rows: a window of kh x kw costs kh + kw steps.
+ * Rows of outputs are folded first down the columns, then along the rows: a window of kh x kw costs kh + kw steps.
  * Ordinary windows by vectors, padding being elements that change nothing: in containers where these hold every
  * result, else in 32 bits. Any other in 64, tap by tap.
  *
  *	for (pool_begin(&pool, call, FOLD_SUM); pool_next(&pool);)
- *		… pool.n_values of pool.folded or (where that is NULL) pool.values, of row pool.y from pool.x on,
- *to pool.out …
+ *		… pool.n_values to pool.out: pool.n_rows of pool.folded, from row pool.y on; where that is
+ *		NULL, of pool.values, of row pool.y from pool.x on …
  *
  * Where windows are whole features the outputs of many features are a row. */
 #ifndef DEVICE_POOL_H
@@ -40,13 +40,16 @@ struct pool {
 	bool global;	    /* windows are whole features, and out is dense */
 	bool turned;	    /* H and W are exchanged, and rows have more than one element */
 	int64_t n, c, y, x; /* x: the output of a row that values begin with, which are all of it where `folded` */
+	int64_t n_rows;	    /* of the values */
 	int64_t feature, n_values;
 	const uint8_t *in; /* the feature */
 	uint8_t *out;	   /* output x of the row */
 	uint8_t *turned_in, *turned_out;
 	unsigned width; /* bytes of an element of `folded` */
 	void *folded;
-	uint8_t *folded_columns;
+	uint8_t *rows_in; /* those of the input that windows see, with their padding */
+	int64_t dilation; /* of them */
+	void *folded_columns;
 	int64_t *columns, *values;
 	int64_t pending, looked;
 };
@@ -58,7 +61,7 @@ static inline struct row_source pool_source(const struct pool *pool)
 }
 
 void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fold);
-/* Folds the next row of outputs, or stretch of one. False where there are no more, or no more is wanted. */
+/* Folds the next rows of outputs, or stretch of one. False where there are no more, or no more is wanted. */
 bool pool_next(struct pool *pool);
 
 #endif
