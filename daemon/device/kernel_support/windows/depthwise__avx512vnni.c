@@ -39,6 +39,8 @@ struct results {
 struct strip {
 	struct window_axis h, w;
 	int64_t quads;
+	int64_t near;			     /* rows in a vector, where windows are as those of rows_3() */
+	__mmask16 taps[DEPTHWISE_QUADS_MAX]; /* the bytes of a quad that are taps */
 	vector order[DEPTHWISE_QUADS_MAX];
 	struct results results;
 	struct columns columns[ABREAST];
@@ -48,14 +50,26 @@ struct strip {
 	__mmask64 seen[DEPTHWISE_TAPS_MAX][ABREAST];
 };
 
+/* The low n bits. */
+static __mmask64 low_bits(int64_t n)
+{
+	return n <= 0 ? 0 : n >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
+}
+
 static void strip_init(struct strip *s, const struct depthwise *d)
 {
 	const struct requantize *to = &d->to;
 	s->h = d->window.h;
 	s->w = d->window.w;
 	s->quads = (s->w.kernel + 3) / 4;
-	for (int64_t q = 0; q < s->quads; q++)
+	s->near = s->h.kernel == 3 && s->h.stride == 1 && s->h.dilation == 1 && s->quads == 1 &&
+				  s->w.stride == 1 && s->w.dilation == 1
+			  ? d->rows
+			  : 0;
+	for (int64_t q = 0; q < s->quads; q++) {
+		s->taps[q] = (__mmask16)(low_bits(s->w.kernel - 4 * q) & 0xf);
 		s->order[q] = _mm512_loadu_si512(d->order[q]);
+	}
 	s->results = (struct results){
 		.rounding = rounding_of(to, 0),
 		.away = to->rounding == NPUMEM_NEAREST,
@@ -66,12 +80,6 @@ static void strip_init(struct strip *s, const struct depthwise *d)
 	};
 }
 
-/* The low n bits. */
-static __mmask64 low_bits(int64_t n)
-{
-	return n <= 0 ? 0 : n >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
-}
-
 static void filter_init(struct filter *f, const struct strip *s, const struct depthwise_channel *channel)
 {
 	const uint8_t *row = channel->weights;
@@ -80,8 +88,8 @@ static void filter_init(struct filter *f, const struct strip *s, const struct de
 	f->in = channel->in;
 	f->out = channel->out;
 	for (int64_t y = 0; y < s->h.kernel; y++, row += s->w.kernel)
-		for (int64_t x = 0; x < s->w.kernel; x += 4) {
-			__m128i quad = _mm_maskz_loadu_epi8(low_bits(s->w.kernel - x) & 0xf, row + x);
+		for (int64_t q = 0; q < s->quads; q++) {
+			__m128i quad = _mm_maskz_loadu_epi8(s->taps[q], row + 4 * q);
 			total = _mm_dpbusd_epi32(total, _mm_set1_epi8(1), quad);
 			*to++ = _mm_cvtsi128_si32(quad);
 		}
@@ -216,6 +224,30 @@ VECTOR int64_t block(const struct strip *s, const struct results *to, const stru
 	return store(to, sums, ABREAST, out);
 }
 
+/* The same of windows of three rows, each a row below the one before, in vectors of `rows` whole rows: what one
+ * vector sees below its first row others see too. */
+VECTOR int64_t block_3(const struct strip *s, const struct results *to, const struct filter *f, uint8_t *out,
+		       const int rows)
+{
+	uintptr_t row = (uintptr_t)f->in + (uintptr_t)(s->at + s->columns[0].from);
+	vector sums[ABREAST];
+	VECTOR_UNROLL
+	for (int v = 0; v < ABREAST; v++)
+		sums[v] = vector_set(f->initial);
+	VECTOR_UNROLL
+	for (int y = 0; y < (ABREAST - 1) * rows + 3; y++, row += (uintptr_t)s->w.in) {
+		const int last = y / rows < ABREAST ? y / rows : ABREAST - 1; /* vector that sees it */
+		vector bytes = load((const uint8_t *)row, s->seen[y - last * rows][last]);
+		bytes = _mm512_permutexvar_epi8(s->order[0], bytes);
+		VECTOR_UNROLL
+		for (int v = 0; v < ABREAST; v++)
+			if (v * rows <= y && y < v * rows + 3)
+				sums[v] =
+					_mm512_dpbusd_epi32(sums[v], bytes, vector_set(f->weights[y - v * rows]));
+	}
+	return store(to, sums, ABREAST, out);
+}
+
 static int64_t run_blocks(struct strip *s, const struct filter *filters, const struct depthwise_outputs *o,
 			  int64_t x, int64_t wide)
 {
@@ -227,7 +259,9 @@ static int64_t run_blocks(struct strip *s, const struct filter *filters, const s
 		for (int64_t i = 0; i < o->n; i++) {
 			const struct filter *f = &filters[i];
 			uint8_t *out = f->out + y * s->w.out + x;
-			saturated += s->h.kernel == 3 && s->quads == 1 ? block(s, &to, f, out, 3, 1)
+			saturated += s->near == 1			 ? block_3(s, &to, f, out, 1)
+				     : s->near == 2			 ? block_3(s, &to, f, out, 2)
+				     : s->h.kernel == 3 && s->quads == 1 ? block(s, &to, f, out, 3, 1)
 				     : s->h.kernel == 5 && s->quads == 2
 					     ? block(s, &to, f, out, 5, 2)
 					     : block(s, &to, f, out, s->h.kernel, s->quads);
@@ -292,19 +326,16 @@ static int64_t run_rows(struct strip *s, const struct filter *filters, const str
 
 int64_t depthwise_fx8__avx512vnni(const struct depthwise *depthwise, const struct depthwise_outputs *outputs)
 {
-	const struct window_axis *h = &depthwise->window.h, *w = &depthwise->window.w;
 	struct filter filters[DEPTHWISE_CHANNELS_MAX];
 	struct strip s;
 	int64_t saturated = 0, end = outputs->end_x;
-	bool near = h->kernel == 3 && h->stride == 1 && h->dilation == 1 && w->kernel <= 4 && w->stride == 1 &&
-		    w->dilation == 1;
 	strip_init(&s, depthwise);
 	for (int64_t i = 0; i < outputs->n; i++)
 		filter_init(&filters[i], &s, &outputs->channels[i]);
 	for (int64_t x = outputs->x, n; x < end; x += n) {
 		n = least(end - x, ABREAST * VECTOR_N);
 		strip_place(&s, depthwise->rows, x, x + n);
-		saturated += (near && w->out > VECTOR_N ? run_rows : run_blocks)(&s, filters, outputs, x, n);
+		saturated += (s.near && s.w.out > VECTOR_N ? run_rows : run_blocks)(&s, filters, outputs, x, n);
 	}
 	return saturated;
 }
