@@ -18,7 +18,7 @@ enum {
 struct filter {
 	const uint8_t *in;
 	uint8_t *out;
-	int32_t initial, weights[STEPS_MAX];
+	int32_t initial, weights[STEPS_MAX + VECTOR_N];
 };
 
 /* The outputs of one vector, and which bytes they see from where, counted from the block's first input row. */
@@ -39,8 +39,11 @@ struct results {
 struct strip {
 	struct window_axis h, w;
 	int64_t quads;
-	int64_t near;			     /* rows in a vector, where windows are as those of rows_3() */
-	__mmask16 taps[DEPTHWISE_QUADS_MAX]; /* the bytes of a quad that are taps */
+	int64_t near; /* rows in a vector, where windows are as those of rows_3() */
+	/* A channel's weights, where their quads are a vector, else 0; which of them is which byte there, if any.
+	 */
+	__mmask64 taps, tap_bytes;
+	vector quad_bytes;
 	vector order[DEPTHWISE_QUADS_MAX];
 	struct results results;
 	struct columns columns[ABREAST];
@@ -66,10 +69,11 @@ static void strip_init(struct strip *s, const struct depthwise *d)
 				  s->w.stride == 1 && s->w.dilation == 1
 			  ? d->rows
 			  : 0;
-	for (int64_t q = 0; q < s->quads; q++) {
-		s->taps[q] = (__mmask16)(low_bits(s->w.kernel - 4 * q) & 0xf);
+	for (int64_t q = 0; q < s->quads; q++)
 		s->order[q] = _mm512_loadu_si512(d->order[q]);
-	}
+	s->taps = s->h.kernel * s->quads > VECTOR_N ? 0 : low_bits(s->h.kernel * s->w.kernel);
+	s->quad_bytes = _mm512_loadu_si512(d->weights);
+	s->tap_bytes = _mm512_cmplt_epu8_mask(s->quad_bytes, _mm512_set1_epi8(DEPTHWISE_VECTOR_BYTES));
 	s->results = (struct results){
 		.rounding = rounding_of(to, 0),
 		.away = to->rounding == NPUMEM_NEAREST,
@@ -80,20 +84,30 @@ static void strip_init(struct strip *s, const struct depthwise *d)
 	};
 }
 
+/* Makes quads of a channel's weights and returns their sum. Of other shapes rows overlap, in order. */
+static int32_t filter_taps(int32_t *to, const struct strip *s, const uint8_t *weights)
+{
+	const __m512i ones = _mm512_set1_epi8(1);
+	int32_t total = 0;
+	if (s->taps) {
+		vector quads = _mm512_maskz_permutexvar_epi8(s->tap_bytes, s->quad_bytes,
+							     _mm512_maskz_loadu_epi8(s->taps, weights));
+		_mm512_storeu_si512(to, quads);
+		return _mm512_reduce_add_epi32(_mm512_dpbusd_epi32(vector_set(0), ones, quads));
+	}
+	for (int64_t y = 0; y < s->h.kernel; y++, weights += s->w.kernel, to += s->quads) {
+		vector row = _mm512_maskz_loadu_epi8(low_bits(s->w.kernel), weights);
+		_mm_storeu_si128((void *)to, _mm512_castsi512_si128(row));
+		total += _mm512_reduce_add_epi32(_mm512_dpbusd_epi32(vector_set(0), ones, row));
+	}
+	return total;
+}
+
 static void filter_init(struct filter *f, const struct strip *s, const struct depthwise_channel *channel)
 {
-	const uint8_t *row = channel->weights;
-	__m128i total = _mm_setzero_si128();
-	int32_t *to = f->weights;
 	f->in = channel->in;
 	f->out = channel->out;
-	for (int64_t y = 0; y < s->h.kernel; y++, row += s->w.kernel)
-		for (int64_t q = 0; q < s->quads; q++) {
-			__m128i quad = _mm_maskz_loadu_epi8(s->taps[q], row + 4 * q);
-			total = _mm_dpbusd_epi32(total, _mm_set1_epi8(1), quad);
-			*to++ = _mm_cvtsi128_si32(quad);
-		}
-	f->initial = (int32_t)channel->bias - OFFSET * _mm_cvtsi128_si32(total);
+	f->initial = (int32_t)channel->bias - OFFSET * filter_taps(f->weights, s, channel->weights);
 	if (!s->results.away)
 		f->initial += _mm512_cvtsi512_si32(s->results.rounding.add);
 }
