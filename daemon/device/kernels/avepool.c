@@ -92,7 +92,7 @@ static void means_one_by_one(struct single *single, const struct pool *pool, con
 {
 	for (; x < end; x++, out++) {
 		const struct row_source folded = pool_source(pool);
-		int64_t tap, past, sum = pool->folded ? row_get(&folded, x) : pool->values[x];
+		int64_t tap, past, sum = pool->rows.to ? row_get(&folded, x) : pool->values[x];
 		window_taps(w, out, &tap, &past);
 		if (single->mean.n != rows * (past - tap))
 			mean_init(&single->mean, rows * (past - tap));
@@ -124,7 +124,7 @@ static void inside_init(struct inside *inside, const struct pool *pool)
 	const struct window_axis h = counted(&pool->window.h), w = counted(&pool->window.w);
 	*inside = (struct inside){.rows = 0};
 	whole_windows(&h, &inside->above, &inside->below);
-	if (pool->folded)
+	if (pool->rows.to)
 		whole_windows(&w, &inside->first, &inside->end);
 }
 
@@ -149,7 +149,7 @@ static void set_rows(struct inside *inside, const struct kernel_call *call, cons
 /* Values [at, at + n), which share a reciprocal. */
 static void means_inside(struct inside *inside, const struct pool *pool, int64_t at, int64_t n, int64_t *saturated)
 {
-	inside->row.in1.data = (const uint8_t *)pool->folded + at * pool->width;
+	inside->row.in1.data = (const uint8_t *)pool->rows.to + at * pool->rows.width;
 	inside->row.out = pool->out + at * pool->bytes;
 	(is_exact(pool->call) ? row_mean : row_product)(&inside->row, n, saturated);
 }
@@ -159,7 +159,7 @@ static void finish_rows(struct single *single, struct inside *inside, const stru
 			int64_t n)
 {
 	const struct window_axis h = counted(&pool->window.h), w = counted(&pool->window.w);
-	int64_t wide = pool->n_values / pool->n_rows, count = inside->end - inside->first, tap, end,
+	int64_t wide = pool->n_values / pool->rows.n_rows, count = inside->end - inside->first, tap, end,
 		*saturated = &single->call->counts.saturated;
 	window_taps(&h, pool->y + first, &tap, &end);
 	if (count > 0 && inside->rows != end - tap)
@@ -186,8 +186,8 @@ static void run(struct kernel_call *call)
 	inside_init(&inside, &pool);
 	single_init(&single, call);
 	while (pool_next(&pool))
-		for (int64_t row = 0, n; row < pool.n_rows; row += n) {
-			int64_t y = pool.y + row, left = pool.n_rows - row, alike = inside.below - y;
+		for (int64_t row = 0, n; row < pool.rows.n_rows; row += n) {
+			int64_t y = pool.y + row, left = pool.rows.n_rows - row, alike = inside.below - y;
 			n = y < inside.above || alike < 1 ? 1 : left < alike ? left : alike;
 			finish_rows(&single, &inside, &pool, row, n);
 		}
@@ -198,7 +198,7 @@ static int64_t steps(const struct kernel_call *call)
 	struct pool pool = {.window = pool_window(call)};
 	struct inside inside;
 	/* Any address: the sums are vectors' where the window is ordinary. */
-	pool.folded = pool_is_wide(call) ? NULL : &pool;
+	pool.rows.to = pool_is_wide(call) ? NULL : &pool;
 	inside_init(&inside, &pool);
 	return pool_steps(call, pool.window.w.out - (inside.end - inside.first) + 2);
 }

@@ -118,10 +118,10 @@ static int64_t rows_of(const struct kernel_call *call, const struct window *wind
 	return is_sparse(call, window) || rows < 1 ? 1 : least(rows, h->out);
 }
 
-/* Rows of the input that so many rows of outputs see, where `dilation` of them lie between two of a window. */
-static int64_t rows_under(const struct window_axis *h, int64_t rows, int64_t dilation)
+/* Rows of the input that so many rows of outputs see. */
+static int64_t rows_under(const struct fold_pool *p, int64_t rows)
 {
-	return (rows - 1) * h->stride + (h->kernel - 1) * dilation + 1;
+	return (rows - 1) * p->row_step + (p->taps_down - 1) * p->dilation_down + 1;
 }
 
 static void *take(const struct kernel_call *call, size_t *taken, int64_t bytes)
@@ -133,20 +133,34 @@ static void *take(const struct kernel_call *call, size_t *taken, int64_t bytes)
 	return at;
 }
 
-/* Lays out the scratch memory of ordinary windows and returns its size. */
-static size_t lay_out(struct pool *pool, const struct kernel_call *call)
+/* What all rows of ordinary windows share, in scratch memory, whose size it returns. */
+static size_t lay_out(struct pool *pool, const struct kernel_call *call, unsigned width)
 {
-	const struct window window = pool_window(call);
-	const struct window_axis *h = &window.h, *w = &window.w;
-	const int64_t bytes = npumem_dtype_bytes(operands_get(call, POOL_IN)->dtype),
-		      rows = rows_of(call, &window), pitch = w->before + w->in + w->after + FOLD_PAST,
-		      values = rows * w->out + FOLD_PAST;
+	const struct window *window = &pool->window;
+	const struct window_axis *h = &window->h, *w = &window->w;
+	const int64_t rows = rows_of(call, window);
 	size_t taken = 0;
-	pool->dilation = is_sparse(call, &window) ? 1 : h->dilation;
-	pool->rows_in = take(call, &taken, (rows_under(h, rows, pool->dilation) * w->in + FOLD_PAST) * bytes);
-	pool->folded_columns = take(call, &taken, (rows * pitch + FOLD_PAST) * (int64_t)sizeof(int32_t));
-	pool->folded = take(call, &taken, (values + GLOBAL_BLOCK) * (int64_t)sizeof(int32_t));
-	pool->turned = is_turned(call, &window);
+	pool->rows = (struct fold_pool){
+		.bytes = npumem_dtype_bytes(operands_get(call, POOL_IN)->dtype),
+		.width = width,
+		.wide = w->in,
+		.row_step = h->stride,
+		.taps_down = h->kernel,
+		.dilation_down = is_sparse(call, window) ? 1 : h->dilation,
+		.taps = w->kernel,
+		.stride = w->stride,
+		.dilation = w->dilation,
+		.before = w->before,
+		.after = w->after,
+		.n_rows = 1,
+		.n = w->out,
+	};
+	struct fold_pool *p = &pool->rows;
+	pool->copied = take(call, &taken, (rows_under(p, rows) * w->in + FOLD_PAST) * p->bytes);
+	p->columns = take(call, &taken, (rows * fold_pool_pitch(p) + FOLD_PAST) * width);
+	p->to = take(call, &taken, (rows * w->out + FOLD_PAST + GLOBAL_BLOCK) * width);
+	p->in = pool->copied;
+	pool->turned = is_turned(call, window);
 	if (pool->turned) {
 		pool->turned_in = take(call, &taken, turned_bytes(call, POOL_IN));
 		pool->turned_out = take(call, &taken, turned_bytes(call, POOL_OUT));
@@ -156,12 +170,11 @@ static size_t lay_out(struct pool *pool, const struct kernel_call *call)
 
 size_t pool_scratch_bytes(const struct kernel_call *call)
 {
-	const struct window window = pool_window(call);
-	const struct window_axis *w = &window.w;
-	struct pool pool;
-	if (!is_ordinary(call, &window))
+	struct pool pool = {.window = pool_window(call)};
+	const struct window_axis *w = &pool.window.w;
+	if (!is_ordinary(call, &pool.window))
 		return (size_t)(w->in + kernel_stretch(call, w->out)) * sizeof(int64_t);
-	return lay_out(&pool, call);
+	return lay_out(&pool, call, sizeof(int32_t));
 }
 
 bool pool_is_wide(const struct kernel_call *call)
@@ -200,7 +213,8 @@ static unsigned width_of(const struct pool *pool)
 
 void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fold)
 {
-	*pool = (struct pool){.call = call, .window = pool_window(call), .fold = fold, .y = -1, .n_rows = 1};
+	*pool = (struct pool){
+		.call = call, .window = pool_window(call), .fold = fold, .y = -1, .rows = {.n_rows = 1}};
 	const struct window_axis *w = &pool->window.w;
 	pool->bytes = npumem_dtype_bytes(operands_get(call, POOL_IN)->dtype);
 	if (!is_ordinary(call, &pool->window)) {
@@ -209,8 +223,7 @@ void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fol
 		return;
 	}
 	pool->global = is_global(call, &pool->window);
-	pool->width = width_of(pool);
-	lay_out(pool, call);
+	lay_out(pool, call, width_of(pool));
 }
 
 /* h rows of w elements become w rows of h. */
@@ -229,11 +242,12 @@ static void turn(const struct pool *pool, uint8_t *to, const uint8_t *from, int6
 static void copy_rows(struct pool *pool)
 {
 	const struct window_axis *h = &pool->window.h;
-	int64_t n = rows_under(h, pool->n_rows, pool->dilation), step = h->dilation / pool->dilation;
+	const struct fold_pool *p = &pool->rows;
+	int64_t n = rows_under(p, p->n_rows), step = h->dilation / p->dilation_down;
 	int64_t wide = pool->window.w.in, row = wide * pool->bytes, y = window_at(h, pool->y, 0);
 	int32_t start = fold_start_in(fold_start(pool->fold), pool->bytes);
 	for (int64_t i = 0, count; i < n; i += count, y += count * step) {
-		uint8_t *to = pool->rows_in + i * row;
+		uint8_t *to = pool->copied + i * row;
 		bool is_in = y >= 0 && y < h->in;
 		count = step == 1 && is_in ? least(n - i, h->in - y) : 1;
 		if (is_in)
@@ -244,31 +258,6 @@ static void copy_rows(struct pool *pool)
 			for (int64_t x = 0; x < wide; x++)
 				((int16_t *)to)[x] = (int16_t)start;
 	}
-}
-
-static void fold_ordinary_rows(struct pool *pool)
-{
-	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
-	const struct fold_pool rows = {
-		.in = pool->rows_in,
-		.bytes = pool->bytes,
-		.width = pool->width,
-		.wide = w->in,
-		.row_step = h->stride,
-		.taps_down = h->kernel,
-		.dilation_down = pool->dilation,
-		.taps = w->kernel,
-		.stride = w->stride,
-		.dilation = w->dilation,
-		.before = w->before,
-		.after = w->after,
-		.n_rows = pool->n_rows,
-		.n = w->out,
-		.columns = pool->folded_columns,
-		.to = pool->folded,
-	};
-	copy_rows(pool);
-	fold_pool(pool->fold, pool->call->isa, &rows);
 }
 
 static int64_t of_two(enum fold fold, int64_t a, int64_t b)
@@ -319,7 +308,7 @@ static bool fold_row_across(struct pool *pool)
 
 static bool next_row(struct pool *pool, const struct npumem_dims *out)
 {
-	pool->y += pool->n_rows;
+	pool->y += pool->rows.n_rows;
 	if (pool->y < pool->window.h.out)
 		return true;
 	pool->y = 0;
@@ -334,13 +323,14 @@ static bool next_stretch(struct pool *pool, const struct npumem_dims *out)
 {
 	int64_t wide = pool->window.w.out;
 	pool->x += pool->n_values;
-	if (pool->y < 0 || pool->folded || pool->x == wide) {
+	if (pool->y < 0 || pool->rows.to || pool->x == wide) {
 		pool->x = 0;
 		if (!next_row(pool, out))
 			return false;
 	}
-	pool->n_rows = pool->folded ? least(pool->window.h.out - pool->y, rows_of(pool->call, &pool->window)) : 1;
-	pool->n_values = pool->folded ? pool->n_rows * wide : kernel_stretch(pool->call, wide - pool->x);
+	pool->rows.n_rows =
+		pool->rows.to ? least(pool->window.h.out - pool->y, rows_of(pool->call, &pool->window)) : 1;
+	pool->n_values = pool->rows.to ? pool->rows.n_rows * wide : kernel_stretch(pool->call, wide - pool->x);
 	return true;
 }
 
@@ -362,7 +352,7 @@ static bool fold_features(struct pool *pool)
 		}
 	}
 	const struct fold_pieces pieces = {features, pool->bytes, pool->n_values};
-	fold_each(pool->fold, pool->call->isa, &pieces, length, pool->folded);
+	fold_each(pool->fold, pool->call->isa, &pieces, length, pool->rows.to);
 	pool->y = 0;
 	return pool->n_values > 0;
 }
@@ -384,7 +374,7 @@ static void find_row(struct pool *pool, const struct kernel_operand *out)
 static void end_rows(const struct pool *pool, const struct kernel_operand *out)
 {
 	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
-	if (pool->turned && pool->y + pool->n_rows == h->out)
+	if (pool->turned && pool->y + pool->rows.n_rows == h->out)
 		turn(pool, kernel_feature(out, pool->n, pool->c), pool->turned_out, h->out, w->out);
 }
 
@@ -403,8 +393,9 @@ bool pool_next(struct pool *pool)
 		return false;
 	}
 	find_row(pool, out);
-	if (!pool->folded)
+	if (!pool->rows.to)
 		return (pool->x > 0 || fold_row_down(pool)) && fold_row_across(pool);
-	fold_ordinary_rows(pool);
+	copy_rows(pool);
+	fold_pool(pool->fold, pool->call->isa, &pool->rows);
 	return true;
 }

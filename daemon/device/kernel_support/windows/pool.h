@@ -6,8 +6,8 @@
  * result, else in 32 bits. Any other in 64, tap by tap.
  *
  *	for (pool_begin(&pool, call, FOLD_SUM); pool_next(&pool);)
- *		… pool.n_values to pool.out: pool.n_rows of pool.folded, from row pool.y on; where that is
- *		NULL, of pool.values, of row pool.y from pool.x on …
+ *		… pool.n_values to pool.out: pool.rows.n_rows of pool.rows.to, from row pool.y on; where that
+ *		is NULL, of pool.values, of row pool.y from pool.x on …
  *
  * Where windows are whole features the outputs of many features are a row. */
 #ifndef DEVICE_POOL_H
@@ -39,17 +39,13 @@ struct pool {
 	unsigned bytes;	    /* of an element */
 	bool global;	    /* windows are whole features, and out is dense */
 	bool turned;	    /* H and W are exchanged, and rows have more than one element */
-	int64_t n, c, y, x; /* x: the output of a row that values begin with, which are all of it where `folded` */
-	int64_t n_rows;	    /* of the values */
+	int64_t n, c, y, x; /* x: the output of a row that values begin with; 0 where windows are ordinary */
 	int64_t feature, n_values;
 	const uint8_t *in; /* the feature */
 	uint8_t *out;	   /* output x of the row */
 	uint8_t *turned_in, *turned_out;
-	unsigned width; /* bytes of an element of `folded` */
-	void *folded;
-	uint8_t *rows_in; /* those of the input that windows see, with their padding */
-	int64_t dilation; /* of them */
-	void *folded_columns;
+	uint8_t *copied;       /* rows of the input that windows see, with their padding */
+	struct fold_pool rows; /* of outputs; `to` NULL: windows are not ordinary, and it is one row */
 	int64_t *columns, *values;
 	int64_t pending, looked;
 };
@@ -57,7 +53,7 @@ struct pool {
 /* Of a row whose windows are ordinary. */
 static inline struct row_source pool_source(const struct pool *pool)
 {
-	return (struct row_source){.data = pool->folded, .bytes = pool->width, .mask = -1};
+	return (struct row_source){.data = pool->rows.to, .bytes = pool->rows.width, .mask = -1};
 }
 
 void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fold);
