@@ -85,15 +85,15 @@ static int64_t mean_of(struct single *s, int64_t sum)
 							to->rounding, to->low, to->high, &counts->saturated);
 }
 
-/* Outputs [x, end) from pool->x on of a row of windows, each of which counts `rows` rows of points; along a row
- * those of `w`. */
+/* Values [x, end) of windows, each of which counts `rows` rows of points; along a row those of `w`, from output
+ * `out` on. */
 static void means_one_by_one(struct single *single, const struct pool *pool, const struct window_axis *w,
-			     int64_t rows, int64_t x, int64_t end)
+			     int64_t rows, int64_t x, int64_t end, int64_t out)
 {
-	for (; x < end; x++) {
+	for (; x < end; x++, out++) {
 		const struct row_source folded = pool_source(pool);
-		int64_t tap, past, sum = pool->folded ? row_get(&folded, x) : pool->values[x];
-		window_taps(w, pool->global ? 0 : pool->x + x, &tap, &past);
+		int64_t tap, past, sum = pool->rows.to ? row_get(&folded, x) : pool->values[x];
+		window_taps(w, out, &tap, &past);
 		if (single->mean.n != rows * (past - tap))
 			mean_init(&single->mean, rows * (past - tap));
 		container_put(pool->out, pool->bytes, x, mean_of(single, sum));
@@ -103,20 +103,29 @@ static void means_one_by_one(struct single *single, const struct pool *pool, con
 /* Outputs whose windows have no padding to their sides, but what is counted, share a reciprocal, with those of
  * other rows too. */
 struct inside {
-	int64_t first, end; /* outputs of a row */
-	int64_t rows;	    /* of points in a window */
+	int64_t first, end;   /* outputs of a row */
+	int64_t below, above; /* rows that have no padding but what is counted: [above, below) */
+	int64_t rows;	      /* of points in a window */
 	struct row row;
 };
 
+/* Outputs of windows without padding but what is counted. */
+static void whole_windows(const struct window_axis *counted, int64_t *first, int64_t *end)
+{
+	int64_t span = counted->in + counted->before - (counted->kernel - 1) * counted->dilation - 1;
+	*first = (counted->before + counted->stride - 1) / counted->stride;
+	*end = span < 0 ? 0 : span / counted->stride + 1;
+	if (*first >= *end)
+		*first = *end = 0;
+}
+
 static void inside_init(struct inside *inside, const struct pool *pool)
 {
-	const struct window_axis axis = counted(&pool->window.w), *w = &axis;
-	int64_t span = w->in + w->before - (w->kernel - 1) * w->dilation - 1;
+	const struct window_axis h = counted(&pool->window.h), w = counted(&pool->window.w);
 	*inside = (struct inside){.rows = 0};
-	inside->first = (w->before + w->stride - 1) / w->stride;
-	inside->end = span < 0 ? 0 : span / w->stride + 1;
-	if (!pool->folded || inside->first >= inside->end)
-		inside->first = inside->end = 0;
+	whole_windows(&h, &inside->above, &inside->below);
+	if (pool->rows.to)
+		whole_windows(&w, &inside->first, &inside->end);
 }
 
 static void set_rows(struct inside *inside, const struct kernel_call *call, const struct pool *pool, int64_t rows)
@@ -125,7 +134,6 @@ static void set_rows(struct inside *inside, const struct kernel_call *call, cons
 	int64_t points = rows * pool->window.w.kernel;
 	inside->rows = rows;
 	inside->row = (struct row){.in1 = pool_source(pool), .in2 = {.value = (int32_t)points}};
-	inside->row.in1.data = (const uint8_t *)pool->folded + inside->first * pool->width;
 	if (is_exact(call)) {
 		requantize_init(&inside->row.to, out->dtype, in->frac_bits - out->frac_bits, call->rounding);
 		row_init_mean(&inside->row, call->isa, row_magnitude(in->dtype));
@@ -138,6 +146,36 @@ static void set_rows(struct inside *inside, const struct kernel_call *call, cons
 	row_init_product(&inside->row, call->isa, points * row_magnitude(in->dtype) * mean.multiplier);
 }
 
+/* Values [at, at + n), which share a reciprocal. */
+static void means_inside(struct inside *inside, const struct pool *pool, int64_t at, int64_t n, int64_t *saturated)
+{
+	inside->row.in1.data = (const uint8_t *)pool->rows.to + at * pool->rows.width;
+	inside->row.out = pool->out + at * pool->bytes;
+	(is_exact(pool->call) ? row_mean : row_product)(&inside->row, n, saturated);
+}
+
+/* Rows [first, first + n) of the values, whose windows count as many rows of points. */
+static void finish_rows(struct single *single, struct inside *inside, const struct pool *pool, int64_t first,
+			int64_t n)
+{
+	const struct window_axis h = counted(&pool->window.h), w = counted(&pool->window.w);
+	int64_t wide = pool->n_values / pool->rows.n_rows, count = inside->end - inside->first, tap, end,
+		*saturated = &single->call->counts.saturated;
+	window_taps(&h, pool->y + first, &tap, &end);
+	if (count > 0 && inside->rows != end - tap)
+		set_rows(inside, pool->call, pool, end - tap);
+	if (count == w.out) {
+		means_inside(inside, pool, first * wide, n * wide, saturated);
+		return;
+	}
+	for (int64_t at = first * wide; at < (first + n) * wide; at += wide) {
+		means_one_by_one(single, pool, &w, end - tap, at, at + inside->first, pool->x);
+		if (count > 0)
+			means_inside(inside, pool, at + inside->first, count, saturated);
+		means_one_by_one(single, pool, &w, end - tap, at + inside->end, at + wide, pool->x + inside->end);
+	}
+}
+
 static void run(struct kernel_call *call)
 {
 	struct pool pool;
@@ -147,24 +185,12 @@ static void run(struct kernel_call *call)
 	pool_begin(&pool, call, FOLD_SUM);
 	inside_init(&inside, &pool);
 	single_init(&single, call);
-	const struct window_axis h = counted(&pool.window.h), w = counted(&pool.window.w);
-	while (pool_next(&pool)) {
-		int64_t tap, end;
-		window_taps(&h, pool.y, &tap, &end);
-		int64_t n = inside.end - inside.first;
-		if (pool.global && n > 0)
-			n = pool.n_values;
-		if (inside.first > 0)
-			means_one_by_one(&single, &pool, &w, end - tap, 0, inside.first);
-		if (inside.first + n < pool.n_values)
-			means_one_by_one(&single, &pool, &w, end - tap, inside.first + n, pool.n_values);
-		if (n == 0)
-			continue;
-		if (inside.rows != end - tap)
-			set_rows(&inside, call, &pool, end - tap);
-		inside.row.out = pool.out + inside.first * pool.bytes;
-		(is_exact(call) ? row_mean : row_product)(&inside.row, n, &call->counts.saturated);
-	}
+	while (pool_next(&pool))
+		for (int64_t row = 0, n; row < pool.rows.n_rows; row += n) {
+			int64_t y = pool.y + row, left = pool.rows.n_rows - row, alike = inside.below - y;
+			n = y < inside.above || alike < 1 ? 1 : left < alike ? left : alike;
+			finish_rows(&single, &inside, &pool, row, n);
+		}
 }
 
 static int64_t steps(const struct kernel_call *call)
@@ -172,7 +198,7 @@ static int64_t steps(const struct kernel_call *call)
 	struct pool pool = {.window = pool_window(call)};
 	struct inside inside;
 	/* Any address: the sums are vectors' where the window is ordinary. */
-	pool.folded = pool_is_wide(call) ? NULL : &pool;
+	pool.rows.to = pool_is_wide(call) ? NULL : &pool;
 	inside_init(&inside, &pool);
 	return pool_steps(call, pool.window.w.out - (inside.end - inside.first) + 2);
 }

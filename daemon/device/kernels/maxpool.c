@@ -14,7 +14,7 @@ static void run(struct kernel_call *call)
 	for (pool_begin(&pool, call, FOLD_LARGER); pool_next(&pool);) {
 		row.in1 = pool_source(&pool);
 		row.out = pool.out;
-		if (pool.folded)
+		if (pool.rows.to)
 			row_requantize(&row, pool.n_values, &call->counts.saturated);
 		else
 			call->counts.saturated += requantize_row64(&row.to, pool.values, pool.n_values, pool.out);

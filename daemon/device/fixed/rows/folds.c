@@ -9,17 +9,47 @@ static int32_t row_at(const struct fold_rows *rows, int64_t row, int64_t i)
 	return rows->bytes == 1 ? ((const int8_t *)rows->data)[i] : ((const int16_t *)rows->data)[i];
 }
 
-static int32_t narrow_at(const void *values, unsigned bytes, int64_t i)
+static int32_t result_at(const void *results, unsigned bytes, int64_t i)
 {
-	return bytes == 1 ? ((const int8_t *)values)[i] : ((const int16_t *)values)[i];
+	const struct fold_rows rows = {results, bytes, 0, 1};
+	return bytes == 4 ? ((const int32_t *)results)[i] : row_at(&rows, 0, i);
 }
 
-static void narrow_put(void *values, unsigned bytes, int64_t i, int32_t x)
+static void result_put(void *results, unsigned bytes, int64_t i, int32_t x)
 {
 	if (bytes == 1)
-		((int8_t *)values)[i] = (int8_t)x;
+		((int8_t *)results)[i] = (int8_t)x;
+	else if (bytes == 2)
+		((int16_t *)results)[i] = (int16_t)x;
 	else
-		((int16_t *)values)[i] = (int16_t)x;
+		((int32_t *)results)[i] = x;
+}
+
+typedef int32_t of_two_function(int32_t a, int32_t b);
+
+static void pool_columns(const struct fold_pool *p, of_two_function *of_two, int32_t start, int64_t row)
+{
+	const struct fold_rows rows = {p->in, p->bytes, p->wide, p->taps_down};
+	for (int64_t i = 0; i < p->before + p->wide + p->after; i++) {
+		int32_t x = start;
+		for (int64_t r = 0; r < p->taps_down && i >= p->before && i < p->before + p->wide; r++)
+			x = of_two(x, row_at(&rows, row * p->row_step + r * p->dilation_down, i - p->before));
+		result_put(p->columns, p->width, i, x);
+	}
+}
+
+static void pool_rows(const struct fold_pool *p, of_two_function *of_two, int32_t start)
+{
+	start = fold_start_in(start, p->width);
+	for (int64_t row = 0; row < p->n_rows; row++) {
+		pool_columns(p, of_two, start, row);
+		for (int64_t i = 0; i < p->n; i++) {
+			int32_t x = start;
+			for (int64_t t = 0; t < p->taps; t++)
+				x = of_two(x, result_at(p->columns, p->width, i * p->stride + t * p->dilation));
+			result_put(p->to, p->width, row * p->n + i, x);
+		}
+	}
 }
 
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
@@ -36,17 +66,6 @@ static void narrow_put(void *values, unsigned bytes, int64_t i, int32_t x)
 		}                                                                                                 \
 		return n;                                                                                         \
 	}                                                                                                         \
-	static int64_t name##_windows(const int32_t *columns, const struct fold_window *window, int64_t n,        \
-				      int32_t *to)                                                                \
-	{                                                                                                         \
-		for (int64_t i = 0; i < n; i++) {                                                                 \
-			const int32_t *at = columns + i * window->stride;                                         \
-			to[i] = at[0];                                                                            \
-			for (int64_t t = 1; t < window->taps; t++)                                                \
-				to[i] = name##_of_two(to[i], at[t * window->dilation]);                           \
-		}                                                                                                 \
-		return n;                                                                                         \
-	}                                                                                                         \
 	static int64_t name##_across(const struct fold_rows *rows, int64_t n, int32_t *to)                        \
 	{                                                                                                         \
 		*to = row_at(rows, 0, 0);                                                                         \
@@ -54,27 +73,9 @@ static void narrow_put(void *values, unsigned bytes, int64_t i, int32_t x)
 			*to = name##_of_two(*to, row_at(rows, 0, i));                                             \
 		return n;                                                                                         \
 	}                                                                                                         \
-	static int64_t name##_narrow_columns(const struct fold_rows *rows, unsigned bytes, int64_t n, void *to)   \
+	static void name##_pool(const struct fold_pool *pool)                                                     \
 	{                                                                                                         \
-		for (int64_t i = 0; i < n; i++) {                                                                 \
-			int32_t x = row_at(rows, 0, i);                                                           \
-			for (int64_t r = 1; r < rows->n_rows; r++)                                                \
-				x = name##_of_two(x, row_at(rows, r, i));                                         \
-			narrow_put(to, bytes, i, x);                                                              \
-		}                                                                                                 \
-		return n;                                                                                         \
-	}                                                                                                         \
-	static int64_t name##_narrow_windows(const void *columns, unsigned bytes,                                 \
-					     const struct fold_window *window, int64_t n, void *to)               \
-	{                                                                                                         \
-		for (int64_t i = 0; i < n; i++) {                                                                 \
-			int64_t at = i * window->stride;                                                          \
-			int32_t x = narrow_at(columns, bytes, at);                                                \
-			for (int64_t t = 1; t < window->taps; t++)                                                \
-				x = name##_of_two(x, narrow_at(columns, bytes, at + t * window->dilation));       \
-			narrow_put(to, bytes, i, x);                                                              \
-		}                                                                                                 \
-		return n;                                                                                         \
+		pool_rows(pool, name##_of_two, start);                                                            \
 	}                                                                                                         \
 	static int64_t name##_each(const struct fold_pieces *pieces, int64_t n, int32_t *to)                      \
 	{                                                                                                         \
@@ -89,12 +90,12 @@ static void narrow_put(void *values, unsigned bytes, int64_t i, int32_t x)
 
 const struct folds folds__scalar = {{
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
-	{name##_columns, name##_windows, name##_across, name##_each, name##_narrow_columns, name##_narrow_windows},
+	{name##_columns, name##_across, name##_each, name##_pool},
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 }};
 
-static int32_t (*const of_two[FOLD_N])(int32_t, int32_t) = {
+static of_two_function *const of_two[FOLD_N] = {
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two) name##_of_two,
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
@@ -127,30 +128,9 @@ void fold_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, in
 		folds__scalar.of[fold].columns(&rest, n - done, to + done);
 }
 
-void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, const struct fold_window *window,
-		  int64_t n, int32_t *to)
+void fold_pool(enum fold fold, enum isa isa, const struct fold_pool *pool)
 {
-	int64_t done = implementations[isa].folds->of[fold].windows(columns, window, n, to);
-	if (done < n)
-		folds__scalar.of[fold].windows(columns + done * window->stride, window, n - done, to + done);
-}
-
-void fold_narrow_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, unsigned bytes, int64_t n,
-			 void *to)
-{
-	int64_t done = implementations[isa].folds->of[fold].narrow_columns(rows, bytes, n, to);
-	struct fold_rows rest = after(rows, done);
-	if (done < n)
-		folds__scalar.of[fold].narrow_columns(&rest, bytes, n - done, (uint8_t *)to + done * bytes);
-}
-
-void fold_narrow_windows(enum fold fold, enum isa isa, const void *columns, unsigned bytes,
-			 const struct fold_window *window, int64_t n, void *to)
-{
-	int64_t done = implementations[isa].folds->of[fold].narrow_windows(columns, bytes, window, n, to);
-	if (done < n)
-		folds__scalar.of[fold].narrow_windows((const uint8_t *)columns + done * window->stride * bytes,
-						      bytes, window, n - done, (uint8_t *)to + done * bytes);
+	implementations[isa].folds->of[fold].pool(pool);
 }
 
 int32_t fold_across(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n)

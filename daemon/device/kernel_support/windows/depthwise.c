@@ -2,6 +2,7 @@
 #include "daemon/device/kernel_support/windows/depthwise.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "daemon/device/implementations.h"
 
@@ -36,6 +37,12 @@ void depthwise_init(struct depthwise *depthwise, const struct window *window, co
 	for (int64_t q = 0; 4 * q < w->kernel; q++)
 		for (int64_t i = 0; i < DEPTHWISE_VECTOR_BYTES; i++)
 			depthwise->order[q][i] = (uint8_t)byte_at(depthwise, i / 4, 4 * q + i % 4);
+	uint8_t *weight = depthwise->weights, *end = weight + DEPTHWISE_VECTOR_BYTES;
+	memset(weight, DEPTHWISE_VECTOR_BYTES, DEPTHWISE_VECTOR_BYTES);
+	for (int64_t y = 0; y < window->h.kernel; y++)
+		for (int64_t x = 0; x < (w->kernel + 3) / 4 * 4 && weight < end; x++, weight++)
+			if (x < w->kernel)
+				*weight = (uint8_t)(y * w->kernel + x);
 }
 
 bool depthwise_fits_fx8(enum isa isa, const struct window *window, const struct requantize *to, int64_t sum)

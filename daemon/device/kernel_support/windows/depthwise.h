@@ -12,7 +12,7 @@ enum {
 	DEPTHWISE_QUADS_MAX = DEPTHWISE_TAPS_MAX / 4,
 	DEPTHWISE_VECTOR = 16, /* outputs */
 	DEPTHWISE_VECTOR_BYTES = 64,
-	DEPTHWISE_CHANNELS_MAX = 16, /* of one step */
+	DEPTHWISE_CHANNELS_MAX = 64, /* of one step */
 };
 
 /* What all channels of a call share. */
@@ -23,6 +23,8 @@ struct depthwise {
 	/* Of the bytes that a vector of outputs sees of its input rows: which are whose taps, four by four. The
 	 * last byte is padding, where a vector has several rows. */
 	uint8_t order[DEPTHWISE_QUADS_MAX][DEPTHWISE_VECTOR_BYTES];
+	/* Of an output channel's weights: which are whose quads, where these are a vector; 64: none. */
+	uint8_t weights[DEPTHWISE_VECTOR_BYTES];
 };
 
 /* One output channel. */

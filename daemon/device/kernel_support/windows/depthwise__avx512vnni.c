@@ -18,7 +18,7 @@ enum {
 struct filter {
 	const uint8_t *in;
 	uint8_t *out;
-	int32_t initial, weights[STEPS_MAX];
+	int32_t initial, weights[STEPS_MAX + VECTOR_N];
 };
 
 /* The outputs of one vector, and which bytes they see from where, counted from the block's first input row. */
@@ -39,6 +39,11 @@ struct results {
 struct strip {
 	struct window_axis h, w;
 	int64_t quads;
+	int64_t near; /* rows in a vector, where windows are as those of rows_3() */
+	/* A channel's weights, where their quads are a vector, else 0; which of them is which byte there, if any.
+	 */
+	__mmask64 taps, tap_bytes;
+	vector quad_bytes;
 	vector order[DEPTHWISE_QUADS_MAX];
 	struct results results;
 	struct columns columns[ABREAST];
@@ -48,14 +53,27 @@ struct strip {
 	__mmask64 seen[DEPTHWISE_TAPS_MAX][ABREAST];
 };
 
+/* The low n bits. */
+static __mmask64 low_bits(int64_t n)
+{
+	return n <= 0 ? 0 : n >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
+}
+
 static void strip_init(struct strip *s, const struct depthwise *d)
 {
 	const struct requantize *to = &d->to;
 	s->h = d->window.h;
 	s->w = d->window.w;
 	s->quads = (s->w.kernel + 3) / 4;
+	s->near = s->h.kernel == 3 && s->h.stride == 1 && s->h.dilation == 1 && s->quads == 1 &&
+				  s->w.stride == 1 && s->w.dilation == 1
+			  ? d->rows
+			  : 0;
 	for (int64_t q = 0; q < s->quads; q++)
 		s->order[q] = _mm512_loadu_si512(d->order[q]);
+	s->taps = s->h.kernel * s->quads > VECTOR_N ? 0 : low_bits(s->h.kernel * s->w.kernel);
+	s->quad_bytes = _mm512_loadu_si512(d->weights);
+	s->tap_bytes = _mm512_cmplt_epu8_mask(s->quad_bytes, _mm512_set1_epi8(DEPTHWISE_VECTOR_BYTES));
 	s->results = (struct results){
 		.rounding = rounding_of(to, 0),
 		.away = to->rounding == NPUMEM_NEAREST,
@@ -66,26 +84,30 @@ static void strip_init(struct strip *s, const struct depthwise *d)
 	};
 }
 
-/* The low n bits. */
-static __mmask64 low_bits(int64_t n)
+/* Makes quads of a channel's weights and returns their sum. Of other shapes rows overlap, in order. */
+static int32_t filter_taps(int32_t *to, const struct strip *s, const uint8_t *weights)
 {
-	return n <= 0 ? 0 : n >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
+	const __m512i ones = _mm512_set1_epi8(1);
+	int32_t total = 0;
+	if (s->taps) {
+		vector quads = _mm512_maskz_permutexvar_epi8(s->tap_bytes, s->quad_bytes,
+							     _mm512_maskz_loadu_epi8(s->taps, weights));
+		_mm512_storeu_si512(to, quads);
+		return _mm512_reduce_add_epi32(_mm512_dpbusd_epi32(vector_set(0), ones, quads));
+	}
+	for (int64_t y = 0; y < s->h.kernel; y++, weights += s->w.kernel, to += s->quads) {
+		vector row = _mm512_maskz_loadu_epi8(low_bits(s->w.kernel), weights);
+		_mm_storeu_si128((void *)to, _mm512_castsi512_si128(row));
+		total += _mm512_reduce_add_epi32(_mm512_dpbusd_epi32(vector_set(0), ones, row));
+	}
+	return total;
 }
 
 static void filter_init(struct filter *f, const struct strip *s, const struct depthwise_channel *channel)
 {
-	const uint8_t *row = channel->weights;
-	__m128i total = _mm_setzero_si128();
-	int32_t *to = f->weights;
 	f->in = channel->in;
 	f->out = channel->out;
-	for (int64_t y = 0; y < s->h.kernel; y++, row += s->w.kernel)
-		for (int64_t x = 0; x < s->w.kernel; x += 4) {
-			__m128i quad = _mm_maskz_loadu_epi8(low_bits(s->w.kernel - x) & 0xf, row + x);
-			total = _mm_dpbusd_epi32(total, _mm_set1_epi8(1), quad);
-			*to++ = _mm_cvtsi128_si32(quad);
-		}
-	f->initial = (int32_t)channel->bias - OFFSET * _mm_cvtsi128_si32(total);
+	f->initial = (int32_t)channel->bias - OFFSET * filter_taps(f->weights, s, channel->weights);
 	if (!s->results.away)
 		f->initial += _mm512_cvtsi512_si32(s->results.rounding.add);
 }
@@ -216,6 +238,30 @@ VECTOR int64_t block(const struct strip *s, const struct results *to, const stru
 	return store(to, sums, ABREAST, out);
 }
 
+/* The same of windows of three rows, each a row below the one before, in vectors of `rows` whole rows: what one
+ * vector sees below its first row others see too. */
+VECTOR int64_t block_3(const struct strip *s, const struct results *to, const struct filter *f, uint8_t *out,
+		       const int rows)
+{
+	uintptr_t row = (uintptr_t)f->in + (uintptr_t)(s->at + s->columns[0].from);
+	vector sums[ABREAST];
+	VECTOR_UNROLL
+	for (int v = 0; v < ABREAST; v++)
+		sums[v] = vector_set(f->initial);
+	VECTOR_UNROLL
+	for (int y = 0; y < (ABREAST - 1) * rows + 3; y++, row += (uintptr_t)s->w.in) {
+		const int last = y / rows < ABREAST ? y / rows : ABREAST - 1; /* vector that sees it */
+		vector bytes = load((const uint8_t *)row, s->seen[y - last * rows][last]);
+		bytes = _mm512_permutexvar_epi8(s->order[0], bytes);
+		VECTOR_UNROLL
+		for (int v = 0; v < ABREAST; v++)
+			if (v * rows <= y && y < v * rows + 3)
+				sums[v] =
+					_mm512_dpbusd_epi32(sums[v], bytes, vector_set(f->weights[y - v * rows]));
+	}
+	return store(to, sums, ABREAST, out);
+}
+
 static int64_t run_blocks(struct strip *s, const struct filter *filters, const struct depthwise_outputs *o,
 			  int64_t x, int64_t wide)
 {
@@ -227,7 +273,9 @@ static int64_t run_blocks(struct strip *s, const struct filter *filters, const s
 		for (int64_t i = 0; i < o->n; i++) {
 			const struct filter *f = &filters[i];
 			uint8_t *out = f->out + y * s->w.out + x;
-			saturated += s->h.kernel == 3 && s->quads == 1 ? block(s, &to, f, out, 3, 1)
+			saturated += s->near == 1			 ? block_3(s, &to, f, out, 1)
+				     : s->near == 2			 ? block_3(s, &to, f, out, 2)
+				     : s->h.kernel == 3 && s->quads == 1 ? block(s, &to, f, out, 3, 1)
 				     : s->h.kernel == 5 && s->quads == 2
 					     ? block(s, &to, f, out, 5, 2)
 					     : block(s, &to, f, out, s->h.kernel, s->quads);
@@ -292,19 +340,16 @@ static int64_t run_rows(struct strip *s, const struct filter *filters, const str
 
 int64_t depthwise_fx8__avx512vnni(const struct depthwise *depthwise, const struct depthwise_outputs *outputs)
 {
-	const struct window_axis *h = &depthwise->window.h, *w = &depthwise->window.w;
 	struct filter filters[DEPTHWISE_CHANNELS_MAX];
 	struct strip s;
 	int64_t saturated = 0, end = outputs->end_x;
-	bool near = h->kernel == 3 && h->stride == 1 && h->dilation == 1 && w->kernel <= 4 && w->stride == 1 &&
-		    w->dilation == 1;
 	strip_init(&s, depthwise);
 	for (int64_t i = 0; i < outputs->n; i++)
 		filter_init(&filters[i], &s, &outputs->channels[i]);
 	for (int64_t x = outputs->x, n; x < end; x += n) {
 		n = least(end - x, ABREAST * VECTOR_N);
 		strip_place(&s, depthwise->rows, x, x + n);
-		saturated += (near && w->out > VECTOR_N ? run_rows : run_blocks)(&s, filters, outputs, x, n);
+		saturated += (s.near && s.w.out > VECTOR_N ? run_rows : run_blocks)(&s, filters, outputs, x, n);
 	}
 	return saturated;
 }

@@ -11,6 +11,11 @@ enum {
 	BIAS_SHIFT_MAX = 40, /* a bias has at most 16 bits: the sum fits in 64 */
 };
 
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 static int64_t aligned(int64_t bytes)
 {
 	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
@@ -69,6 +74,7 @@ void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *cal
 	plane->feature = NULL;
 	plane->n_pairs = 0;
 	lay_out(plane, call, window);
+	plane->finish.in1 = (struct row_source){.data = plane->part, .bytes = sizeof(*plane->part), .mask = -1};
 	plane->n_taps = h->kernel * w->kernel;
 	plane->lone = w->dilation > 1;
 	for (int64_t y = 0; y < h->kernel; y++)
@@ -97,12 +103,13 @@ static bool fill(struct depthwise_plane *p, const uint8_t *in)
 	int64_t pending = 0, plane = (p->rows * p->width + TAPS_ELEMENTS_PAST) * (int64_t)sizeof(*p->plane);
 	if (!p->feature && !kernel_clear(p->call, p->plane, plane, &pending))
 		return false;
+	int64_t piece = kernel_piece(p->call), stretch = w->in < piece ? w->in : piece;
 	for (int64_t y = 0; y < h->in; y++) {
 		int16_t *to = p->plane + (h->before + y) * p->width + w->before;
-		for (int64_t x = 0, n; x < w->in; x += n) {
-			n = kernel_stretch(p->call, w->in - x);
-			copy_row(in + (y * w->in + x) * bytes, bytes, n, to + x);
-			if (!kernel_look(p->call, n, &pending))
+		for (int64_t x = 0; x < w->in; x += stretch) {
+			copy_row(in + (y * w->in + x) * bytes, bytes, least(w->in - x, stretch), to + x);
+			pending += stretch;
+			if (pending >= piece && !kernel_look(p->call, 0, &pending))
 				return false;
 		}
 	}
@@ -130,7 +137,6 @@ static int64_t largest(struct depthwise_plane *p, const uint8_t *weights, int64_
 /* How sums of this magnitude are finished. */
 static void finish_by(struct depthwise_plane *p, int64_t most, int64_t drop)
 {
-	p->finish = (struct row){.in1 = {.bytes = sizeof(*p->part), .mask = -1}};
 	p->finish.to = p->weighted->accumulator.result;
 	p->finish.to.shift -= drop;
 	row_init(&p->finish, p->call->isa, most);
@@ -156,10 +162,11 @@ static void choose(struct depthwise_plane *p, int64_t most)
 static void load_weights(struct depthwise_plane *p, const uint8_t *weights)
 {
 	unsigned bytes = p->weighted->weight_bytes;
-	int64_t wide = p->window->w.kernel;
+	int64_t wide = p->window->w.kernel, row_end = wide;
 	bool split = p->split;
 	for (int64_t k = 0, pair = 0; k < p->n_taps; pair++) {
-		bool two = !p->lone && k % wide + 1 < wide;
+		row_end += k == row_end ? wide : 0;
+		bool two = !p->lone && k + 1 < row_end;
 		int32_t first = weighted_element(weights, bytes, k),
 			second = two ? weighted_element(weights, bytes, k + 1) : 0;
 		p->low[pair] = split ? taps_pair(first & 0xff, second & 0xff) : taps_pair(first, second);
@@ -254,14 +261,8 @@ static void make_outputs(struct depthwise_plane *p, int64_t o, const struct outp
 		weighted_finish_channel(p->weighted, p->part, outputs, o, out, counts);
 		return;
 	}
-	p->finish.in1.data = p->part;
 	p->finish.out = out;
 	row_requantize(&p->finish, outputs, &counts->saturated);
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
 }
 
 bool depthwise_plane_run(struct depthwise_plane *plane, int64_t o, const uint8_t *in, const uint8_t *weights,

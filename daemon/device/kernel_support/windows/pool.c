@@ -39,13 +39,13 @@ int pool_check(const struct kernel_call *call, struct npumem_error *error)
 
 enum { GLOBAL_BLOCK = 256 };
 
-/* Ordinary windows are narrow against their input, and a row of outputs is no more than some pieces of work. */
+/* Ordinary windows are no padding for the most part, and a row of outputs is no more than some pieces of work. */
 static bool is_ordinary(const struct kernel_call *call, const struct window *window)
 {
-	enum { PIECES = 8 };
+	enum { PIECES = 8, ROWS = 8 };
 	const struct window_axis *h = &window->h, *w = &window->w;
-	if (w->before + w->after > w->in || h->kernel > h->in + h->before + h->after ||
-	    h->kernel * w->kernel > FOLD_TERMS_MAX)
+	if (w->before + w->after > w->in || h->before + h->after > h->in + ROWS ||
+	    h->kernel > h->in + h->before + h->after || h->kernel * w->kernel > FOLD_TERMS_MAX)
 		return false;
 	return h->kernel * w->in + w->kernel * w->out <= PIECES * kernel_piece(call);
 }
@@ -95,16 +95,84 @@ static bool is_turned(const struct kernel_call *call, const struct window *windo
 	return (in->w > 1 || out->w > 1) && window->w.in == in->h && window->h.in == in->w && in->h != in->w;
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Whether a window's rows lie so far apart that they are copied one by one. */
+static bool is_sparse(const struct kernel_call *call, const struct window *window)
+{
+	const struct window_axis *h = &window->h;
+	return ((h->kernel - 1) * h->dilation + 1) * window->w.in > kernel_piece(call) && h->dilation > 1;
+}
+
+/* Rows of outputs that are made at once: about a piece of work. */
+static int64_t rows_of(const struct kernel_call *call, const struct window *window)
+{
+	const struct window_axis *h = &window->h, *w = &window->w;
+	int64_t down = h->kernel > h->stride ? h->kernel : h->stride;
+	int64_t rows = kernel_piece(call) / (down * w->in + w->kernel * w->out + FOLD_PAST);
+	return is_sparse(call, window) || rows < 1 ? 1 : least(rows, h->out);
+}
+
+/* Rows of the input that so many rows of outputs see. */
+static int64_t rows_under(const struct fold_pool *p, int64_t rows)
+{
+	return (rows - 1) * p->row_step + (p->taps_down - 1) * p->dilation_down + 1;
+}
+
+static void *take(const struct kernel_call *call, size_t *taken, int64_t bytes)
+{
+	enum { ALIGN = 64 };
+	uint8_t *at = call->scratch;
+	at = at ? at + *taken : NULL;
+	*taken += (size_t)(bytes + ALIGN - 1) / ALIGN * ALIGN;
+	return at;
+}
+
+/* What all rows of ordinary windows share, in scratch memory, whose size it returns. */
+static size_t lay_out(struct pool *pool, const struct kernel_call *call, unsigned width)
+{
+	const struct window *window = &pool->window;
+	const struct window_axis *h = &window->h, *w = &window->w;
+	const int64_t rows = rows_of(call, window);
+	size_t taken = 0;
+	pool->rows = (struct fold_pool){
+		.bytes = npumem_dtype_bytes(operands_get(call, POOL_IN)->dtype),
+		.width = width,
+		.wide = w->in,
+		.row_step = h->stride,
+		.taps_down = h->kernel,
+		.dilation_down = is_sparse(call, window) ? 1 : h->dilation,
+		.taps = w->kernel,
+		.stride = w->stride,
+		.dilation = w->dilation,
+		.before = w->before,
+		.after = w->after,
+		.n_rows = 1,
+		.n = w->out,
+	};
+	struct fold_pool *p = &pool->rows;
+	pool->copied = take(call, &taken, (rows_under(p, rows) * w->in + FOLD_PAST) * p->bytes);
+	p->columns = take(call, &taken, (rows * fold_pool_pitch(p) + FOLD_PAST) * width);
+	p->to = take(call, &taken, (rows * w->out + FOLD_PAST + GLOBAL_BLOCK) * width);
+	p->in = pool->copied;
+	pool->turned = is_turned(call, window);
+	if (pool->turned) {
+		pool->turned_in = take(call, &taken, turned_bytes(call, POOL_IN));
+		pool->turned_out = take(call, &taken, turned_bytes(call, POOL_OUT));
+	}
+	return taken;
+}
+
 size_t pool_scratch_bytes(const struct kernel_call *call)
 {
-	const struct window window = pool_window(call);
-	const struct window_axis *w = &window.w;
-	if (!is_ordinary(call, &window))
+	struct pool pool = {.window = pool_window(call)};
+	const struct window_axis *w = &pool.window.w;
+	if (!is_ordinary(call, &pool.window))
 		return (size_t)(w->in + kernel_stretch(call, w->out)) * sizeof(int64_t);
-	size_t bytes = (size_t)(w->before + w->in + w->after + w->out + GLOBAL_BLOCK) * sizeof(int32_t);
-	if (is_turned(call, &window))
-		bytes += (size_t)(turned_bytes(call, POOL_IN) + turned_bytes(call, POOL_OUT));
-	return bytes;
+	return lay_out(&pool, call, sizeof(int32_t));
 }
 
 bool pool_is_wide(const struct kernel_call *call)
@@ -122,7 +190,7 @@ int64_t pool_steps(const struct kernel_call *call, int64_t apart)
 	double rows = (double)(out->shape.n * out->shape.c) * (double)h->out;
 	double down = (double)(h->kernel < h->in ? h->kernel : h->in) * (double)w->in;
 	double across = (double)w->kernel * (double)w->out;
-	double row = 4 * STEPS_ROW + (double)apart * STEPS_DIVISION + (double)w->out * steps_per_element(call);
+	double row = STEPS_ROW + (double)apart * STEPS_DIVISION + (double)w->out * steps_per_element(call);
 	if (!is_ordinary(call, &window))
 		row += (down + across + (double)w->in) * TAP;
 	else
@@ -136,14 +204,15 @@ static unsigned width_of(const struct pool *pool)
 {
 	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
 	bool holds = pool->fold != FOLD_SUM || (pool->bytes == 1 && h->kernel * w->kernel <= UINT8_MAX);
-	if (pool->global || w->stride > 2 || !holds)
+	if (pool->global || !holds)
 		return sizeof(int32_t);
 	return pool->fold == FOLD_SUM ? sizeof(int16_t) : pool->bytes;
 }
 
 void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fold)
 {
-	*pool = (struct pool){.call = call, .window = pool_window(call), .fold = fold, .y = -1};
+	*pool = (struct pool){
+		.call = call, .window = pool_window(call), .fold = fold, .y = -1, .rows = {.n_rows = 1}};
 	const struct window_axis *w = &pool->window.w;
 	pool->bytes = npumem_dtype_bytes(operands_get(call, POOL_IN)->dtype);
 	if (!is_ordinary(call, &pool->window)) {
@@ -152,19 +221,7 @@ void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fol
 		return;
 	}
 	pool->global = is_global(call, &pool->window);
-	pool->turned = is_turned(call, &pool->window);
-	pool->width = width_of(pool);
-	pool->folded_columns = call->scratch;
-	int64_t n = w->before + w->in + w->after, start = fold_start(fold);
-	pool->folded = pool->folded_columns + (uint64_t)n * sizeof(int32_t);
-	if (pool->width < sizeof(int32_t) && fold != FOLD_SUM)
-		start = -((int64_t)1 << (8 * pool->width - 1));
-	for (int64_t x = 0; x < n; x++)
-		memcpy(pool->folded_columns + x * pool->width, &start, pool->width);
-	if (pool->turned) {
-		pool->turned_in = pool->folded_columns + (uint64_t)(n + w->out + GLOBAL_BLOCK) * sizeof(int32_t);
-		pool->turned_out = pool->turned_in + turned_bytes(call, POOL_IN);
-	}
+	lay_out(pool, call, width_of(pool));
 }
 
 /* h rows of w elements become w rows of h. */
@@ -179,24 +236,25 @@ static void turn(const struct pool *pool, uint8_t *to, const uint8_t *from, int6
 	blocks_paths(pool->call->isa)->transpose(to, from, &blocks);
 }
 
-static void fold_ordinary_row(struct pool *pool)
+/* The rows of the input that the windows see; of padding, elements that change nothing. */
+static void copy_rows(struct pool *pool)
 {
-	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
-	int64_t tap, end;
-	window_taps(h, pool->y, &tap, &end);
-	const struct fold_rows rows = {.data = pool->in + window_at(h, pool->y, tap) * w->in * pool->bytes,
-				       .bytes = pool->bytes,
-				       .row = h->dilation * w->in,
-				       .n_rows = end - tap};
-	const struct fold_window window = {w->stride, w->kernel, w->dilation};
-	enum isa isa = pool->call->isa;
-	uint8_t *columns = pool->folded_columns, *inside = columns + w->before * pool->width;
-	if (pool->width == sizeof(int32_t)) {
-		fold_columns(pool->fold, isa, &rows, w->in, (int32_t *)inside);
-		fold_windows(pool->fold, isa, (int32_t *)columns, &window, w->out, pool->folded);
-	} else {
-		fold_narrow_columns(pool->fold, isa, &rows, pool->width, w->in, inside);
-		fold_narrow_windows(pool->fold, isa, columns, pool->width, &window, w->out, pool->folded);
+	const struct window_axis *h = &pool->window.h;
+	const struct fold_pool *p = &pool->rows;
+	int64_t n = rows_under(p, p->n_rows), step = h->dilation / p->dilation_down;
+	int64_t wide = pool->window.w.in, row = wide * pool->bytes, y = window_at(h, pool->y, 0);
+	int32_t start = fold_start_in(fold_start(pool->fold), pool->bytes);
+	for (int64_t i = 0, count; i < n; i += count, y += count * step) {
+		uint8_t *to = pool->copied + i * row;
+		bool is_in = y >= 0 && y < h->in;
+		count = step == 1 && is_in ? least(n - i, h->in - y) : 1;
+		if (is_in)
+			memcpy(to, pool->in + y * row, (size_t)(count * row));
+		else if (pool->bytes == 1)
+			memset(to, start, (size_t)row);
+		else
+			for (int64_t x = 0; x < wide; x++)
+				((int16_t *)to)[x] = (int16_t)start;
 	}
 }
 
@@ -248,7 +306,8 @@ static bool fold_row_across(struct pool *pool)
 
 static bool next_row(struct pool *pool, const struct npumem_dims *out)
 {
-	if (++pool->y < pool->window.h.out)
+	pool->y += pool->rows.n_rows;
+	if (pool->y < pool->window.h.out)
 		return true;
 	pool->y = 0;
 	if (++pool->c < out->c)
@@ -262,12 +321,14 @@ static bool next_stretch(struct pool *pool, const struct npumem_dims *out)
 {
 	int64_t wide = pool->window.w.out;
 	pool->x += pool->n_values;
-	if (pool->y < 0 || pool->x == wide) {
+	if (pool->y < 0 || pool->rows.to || pool->x == wide) {
 		pool->x = 0;
 		if (!next_row(pool, out))
 			return false;
 	}
-	pool->n_values = pool->folded ? wide : kernel_stretch(pool->call, wide - pool->x);
+	pool->rows.n_rows =
+		pool->rows.to ? least(pool->window.h.out - pool->y, rows_of(pool->call, &pool->window)) : 1;
+	pool->n_values = pool->rows.to ? pool->rows.n_rows * wide : kernel_stretch(pool->call, wide - pool->x);
 	return true;
 }
 
@@ -289,7 +350,7 @@ static bool fold_features(struct pool *pool)
 		}
 	}
 	const struct fold_pieces pieces = {features, pool->bytes, pool->n_values};
-	fold_each(pool->fold, pool->call->isa, &pieces, length, pool->folded);
+	fold_each(pool->fold, pool->call->isa, &pieces, length, pool->rows.to);
 	pool->y = 0;
 	return pool->n_values > 0;
 }
@@ -308,10 +369,10 @@ static void find_row(struct pool *pool, const struct kernel_operand *out)
 }
 
 /* What the rows of a feature were written to. */
-static void end_row(const struct pool *pool, const struct kernel_operand *out)
+static void end_rows(const struct pool *pool, const struct kernel_operand *out)
 {
 	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
-	if (pool->turned && pool->y == h->out - 1)
+	if (pool->turned && pool->y + pool->rows.n_rows == h->out)
 		turn(pool, kernel_feature(out, pool->n, pool->c), pool->turned_out, h->out, w->out);
 }
 
@@ -319,7 +380,7 @@ bool pool_next(struct pool *pool)
 {
 	const struct kernel_operand *out = operands_get(pool->call, POOL_OUT);
 	if (pool->y >= 0)
-		end_row(pool, out);
+		end_rows(pool, out);
 	if (pool->y >= 0 && !kernel_step_rarely(pool->call, pool->n_values, &pool->pending))
 		return false;
 	pool->feature += pool->n_values;
@@ -330,8 +391,9 @@ bool pool_next(struct pool *pool)
 		return false;
 	}
 	find_row(pool, out);
-	if (!pool->folded)
+	if (!pool->rows.to)
 		return (pool->x > 0 || fold_row_down(pool)) && fold_row_across(pool);
-	fold_ordinary_row(pool);
+	copy_rows(pool);
+	fold_pool(pool->fold, pool->call->isa, &pool->rows);
 	return true;
 }

@@ -95,29 +95,6 @@ VECTOR int64_t raw_columns(const struct fold_rows *rows, raw_function *raw, cons
 	return end / bytes;
 }
 
-VECTOR void window(const int32_t *columns, const int64_t stride, const struct fold_window *of, fold_function *fold,
-		   int64_t n, int32_t *to)
-{
-	vector x = vector_load32_every(columns, stride, n);
-	for (int64_t t = 1; t < of->taps; t++)
-		x = fold(x, vector_load32_every(columns + t * of->dilation, stride, n));
-	vector_store32(to, x, n);
-}
-
-VECTOR int64_t windows(const int32_t *columns, const int64_t stride, const struct fold_window *of,
-		       fold_function *fold, int64_t n, int32_t *to)
-{
-	const struct fold_window each = *of;
-	int64_t i = 0;
-	for (; i + VECTOR_N <= n; i += VECTOR_N)
-		window(columns + i * stride, stride, &each, fold, VECTOR_N, to + i);
-	if (VECTOR_TAILS && i < n) {
-		window(columns + i * stride, stride, &each, fold, n - i, to + i);
-		i = n;
-	}
-	return i;
-}
-
 /* All elements of a vector. */
 VECTOR int32_t whole(vector x, fold_function *fold)
 {
@@ -134,7 +111,7 @@ VECTOR int64_t across_raw(const struct fold_rows *rows, fold_function *fold, raw
 {
 	const bool is_sum = start == 0;
 	const uint8_t *from = rows->data;
-	int32_t end = start < 0 ? -(1 << (8 * bytes - 1)) : (1 << (8 * bytes - 1)) - 1;
+	int32_t end = fold_start_in(start, bytes);
 	vector x[FOLD_ABREAST];
 	int64_t size = n * bytes, i = 0;
 	VECTOR_UNROLL
@@ -222,69 +199,117 @@ VECTOR int64_t across_each(const struct fold_pieces *pieces, fold_function *fold
 	return done;
 }
 
-/* ---- in containers that hold every result; a sum's have 16 bits ---- */
+/* ---- pools ---- */
 
-VECTOR vector fold_narrow(vector a, vector b, raw_function *raw, bool is_sum, unsigned bytes)
+struct fold_by {
+	fold_function *fold;
+	raw_function *raw;
+	int32_t start;
+};
+
+VECTOR vector pool_fold(const struct fold_by *by, vector a, vector b, const unsigned width)
 {
-	return is_sum ? vector_wrapped_add_raw(a, b, bytes) : raw(a, b, bytes);
+	if (width == 4)
+		return by->fold(a, b);
+	return by->start == 0 ? vector_wrapped_add_raw(a, b, width) : by->raw(a, b, width);
 }
 
-VECTOR vector narrow_row_at(const struct fold_rows *rows, int64_t r, int64_t i, const unsigned bytes, int64_t n)
+VECTOR vector pool_load(const uint8_t *from, const unsigned bytes, const unsigned width)
 {
-	const uint8_t *from = (const uint8_t *)rows->data + (r * rows->row + i) * rows->bytes;
-	return rows->bytes == bytes ? vector_load_raw(from, n * bytes) : vector_load_words8(from, n);
+	if (bytes == width)
+		return vector_load_raw(from, VECTOR_BYTES);
+	if (width == 2)
+		return vector_load_words8(from, VECTOR_WORDS);
+	return bytes == 1 ? vector_load8(from, VECTOR_N) : vector_load16(from, VECTOR_N);
 }
 
-VECTOR int64_t narrow_columns(const struct fold_rows *from, raw_function *raw, bool is_sum, const unsigned bytes,
-			      int64_t n, uint8_t *to)
+/* Of each row first what is before it, then its columns, then what is after it: each covers what the one before
+ * wrote too much. */
+VECTOR void pool_columns(const struct fold_pool *p, const struct fold_by *by, const unsigned bytes,
+			 const unsigned width)
 {
-	const struct fold_rows rows = *from;
-	const int64_t step = VECTOR_BYTES / bytes;
-	int64_t i = 0;
-	for (; VECTOR_TAILS ? i < n : i < n && step <= n; i += step) {
-		if (!VECTOR_TAILS && i + step > n) /* again some of those before */
-			i = n - step;
-		vector x = narrow_row_at(&rows, 0, i, bytes, n - i);
-		for (int64_t r = 1; r < rows.n_rows; r++)
-			x = fold_narrow(x, narrow_row_at(&rows, r, i, bytes, n - i), raw, is_sum, bytes);
-		vector_store_raw(to + i * bytes, x, (n - i) * bytes);
+	const int64_t wide = p->wide * bytes, pitch = fold_pool_pitch(p) * width, after = p->after * width,
+		      step = VECTOR_BYTES / width * bytes, taps = p->taps_down, down = p->dilation_down * wide;
+	const int32_t end = fold_start_in(by->start, width);
+	const vector start = width == 4 ? vector_set(end) : vector_set_raw(end, width);
+	for (int64_t row = 0; row < p->n_rows; row++) {
+		const uint8_t *from = (const uint8_t *)p->in + row * p->row_step * wide;
+		uint8_t *to = (uint8_t *)p->columns + row * pitch;
+		for (int64_t i = 0; i < p->before * width; i += VECTOR_BYTES)
+			vector_store_raw(to + i, start, VECTOR_BYTES);
+		to += p->before * width;
+		for (int64_t i = 0; i < wide; i += step) {
+			vector x = pool_load(from + i, bytes, width);
+			for (int64_t t = 1; t < taps; t++)
+				x = pool_fold(by, x, pool_load(from + t * down + i, bytes, width), width);
+			vector_store_raw(to + i / bytes * width, x, VECTOR_BYTES);
+		}
+		for (int64_t i = 0; i < after; i += VECTOR_BYTES)
+			vector_store_raw(to + wide / bytes * width + i, start, VECTOR_BYTES);
 	}
-	return i < n ? i : n;
 }
 
-/* What windows from column `at` on see first, every one or every second, as bytes of n results. */
-VECTOR vector narrow_column_at(const uint8_t *columns, int64_t at, const unsigned bytes, const int64_t stride,
-			       int64_t n)
+/* Every one, or every second one. */
+VECTOR vector pool_every(const uint8_t *columns, const unsigned width, const int64_t stride)
 {
-	const uint8_t *from = columns + at * bytes;
-	int64_t last = (2 * n - 1) * bytes;
-	if (stride == 1)
-		return vector_load_raw(from, n * bytes);
-	vector high = VECTOR_TAILS && last <= VECTOR_BYTES
-			      ? vector_set(0)
-			      : vector_load_raw(from + VECTOR_BYTES, last - VECTOR_BYTES);
-	return vector_even_raw(vector_load_raw(from, last), high, bytes);
+	vector first = vector_load_raw(columns, VECTOR_BYTES);
+	return stride == 1 ? first
+			   : vector_even_raw(first, vector_load_raw(columns + VECTOR_BYTES, VECTOR_BYTES), width);
 }
 
-VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is_sum, const unsigned bytes,
-			      const int64_t stride, const struct fold_window *window, int64_t n, uint8_t *to)
+/* `to` may be the columns. */
+VECTOR void pool_windows(const struct fold_pool *p, const struct fold_by *by, const uint8_t *columns,
+			 const unsigned width, const int64_t stride, int64_t n, uint8_t *to)
 {
-	const struct fold_window each = *window;
-	const int64_t step = VECTOR_BYTES / bytes;
-	int64_t i = 0;
-	/* Without masks every second one reads one past the last window. */
-	int64_t end = VECTOR_TAILS ? n : n - stride + 1;
-	for (; VECTOR_TAILS ? i < n : i < end && step <= end; i += step) {
-		if (!VECTOR_TAILS && i + step > end)
-			i = end - step;
-		vector x = narrow_column_at(columns, i * stride, bytes, stride, n - i);
-		for (int64_t t = 1; t < each.taps; t++)
-			x = fold_narrow(
-				x, narrow_column_at(columns, i * stride + t * each.dilation, bytes, stride, n - i),
-				raw, is_sum, bytes);
-		vector_store_raw(to + i * bytes, x, (n - i) * bytes);
+	const int64_t taps = p->taps, dilation = p->dilation * width;
+	for (int64_t i = 0; i < n * width; i += VECTOR_BYTES) {
+		vector x = pool_every(columns + i * stride, width, stride);
+		for (int64_t t = 1; t < taps; t++)
+			x = pool_fold(by, x, pool_every(columns + i * stride + t * dilation, width, stride),
+				      width);
+		vector_store_raw(to + i, x, VECTOR_BYTES);
 	}
-	return i < n ? i : n;
+}
+
+VECTOR void pool_pick(const uint8_t *from, const unsigned width, const int64_t stride, int64_t n, uint8_t *to)
+{
+	for (int64_t i = 0; i < n; i++)
+		memcpy(to + i * width, from + i * stride * width, width);
+}
+
+/* Other strides make a window at each column, and most are dropped. Rows are made in order, as each writes more
+ * than its own. */
+VECTOR void pool_in(const struct fold_pool *from, const struct fold_by *by, const unsigned bytes,
+		    const unsigned width)
+{
+	const struct fold_pool copy = *from, *p = &copy;
+	uint8_t *columns = p->columns, *to = p->to;
+	pool_columns(p, by, bytes, width);
+	for (int64_t row = 0; row < p->n_rows; row++) {
+		if (p->stride == 1) {
+			pool_windows(p, by, columns, width, 1, p->n, to);
+		} else if (p->stride == 2 && width < 4) {
+			pool_windows(p, by, columns, width, 2, p->n, to);
+		} else {
+			pool_windows(p, by, columns, width, 1, (p->n - 1) * p->stride + 1, columns);
+			if (p->stride == 2)
+				pool_pick(columns, width, 2, p->n, to);
+			else
+				pool_pick(columns, width, p->stride, p->n, to);
+		}
+		columns += fold_pool_pitch(p) * width;
+		to += p->n * width;
+	}
+}
+
+VECTOR void pool(const struct fold_pool *p, const struct fold_by *by)
+{
+	if (p->width == 1)
+		pool_in(p, by, 1, 1);
+	else if (p->width == 2)
+		p->bytes == 1 ? pool_in(p, by, 1, 2) : pool_in(p, by, 2, 2);
+	else
+		p->bytes == 1 ? pool_in(p, by, 1, 4) : pool_in(p, by, 2, 4);
 }
 
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
@@ -298,15 +323,6 @@ VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is
 		rest.data = (const uint8_t *)rows->data + done * rows->bytes;                                     \
 		return done + (done < n ? columns(&rest, of_vectors, n - done, to + done) : 0);                   \
 	}                                                                                                         \
-	static int64_t name##_windows(const int32_t *columns, const struct fold_window *window, int64_t n,        \
-				      int32_t *to)                                                                \
-	{                                                                                                         \
-		if (window->stride == 1)                                                                          \
-			return windows(columns, 1, window, of_vectors, n, to);                                    \
-		if (window->stride == 2)                                                                          \
-			return windows(columns, 2, window, of_vectors, n, to);                                    \
-		return windows(columns, window->stride, window, of_vectors, n, to);                               \
-	}                                                                                                         \
 	static int64_t name##_across(const struct fold_rows *rows, int64_t n, int32_t *to)                        \
 	{                                                                                                         \
 		return across(rows, of_vectors, of_raw, start, n, to);                                            \
@@ -315,27 +331,16 @@ VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is
 	{                                                                                                         \
 		return across_each(pieces, of_vectors, of_raw, start, n, to);                                     \
 	}                                                                                                         \
-	static int64_t name##_narrow_columns(const struct fold_rows *rows, unsigned bytes, int64_t n, void *to)   \
+	static void name##_pool(const struct fold_pool *of)                                                       \
 	{                                                                                                         \
-		return bytes == 1 ? narrow_columns(rows, of_raw, (start) == 0, 1, n, to)                          \
-				  : narrow_columns(rows, of_raw, (start) == 0, 2, n, to);                         \
-	}                                                                                                         \
-	static int64_t name##_narrow_windows(const void *columns, unsigned bytes,                                 \
-					     const struct fold_window *window, int64_t n, void *to)               \
-	{                                                                                                         \
-		const bool is_sum = (start) == 0;                                                                 \
-		if (window->stride == 1)                                                                          \
-			return bytes == 1 ? narrow_windows(columns, of_raw, is_sum, 1, 1, window, n, to)          \
-					  : narrow_windows(columns, of_raw, is_sum, 2, 1, window, n, to);         \
-		return bytes == 1 ? narrow_windows(columns, of_raw, is_sum, 1, 2, window, n, to)                  \
-				  : narrow_windows(columns, of_raw, is_sum, 2, 2, window, n, to);                 \
+		pool(of, &(struct fold_by){of_vectors, of_raw, start});                                           \
 	}
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 
 const struct folds VECTOR_NAME(folds) = {{
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
-	{name##_columns, name##_windows, name##_across, name##_each, name##_narrow_columns, name##_narrow_windows},
+	{name##_columns, name##_across, name##_each, name##_pool},
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 }};

@@ -37,15 +37,6 @@ VECTOR void vector_store_raw(void *to, vector x, int64_t n)
 	_mm256_storeu_si256(to, x);
 }
 
-VECTOR vector vector_load32_every(const int32_t *from, int64_t stride, int64_t n)
-{
-	vector index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-	if (stride == 1)
-		return vector_load32(from, n);
-	index = _mm256_mullo_epi32(index, _mm256_set1_epi32((int32_t)stride));
-	return _mm256_i32gather_epi32(from, index, sizeof(*from));
-}
-
 VECTOR void vector_store32(void *to, vector x, int64_t n)
 {
 	(void)n;

@@ -46,22 +46,6 @@ VECTOR void vector_store_raw(void *to, vector x, int64_t n)
 	_mm512_mask_storeu_epi8(to, vector_byte_lanes(n), x);
 }
 
-/* Elements 0, stride, … of an array of 32 bits. */
-VECTOR vector vector_load32_every(const int32_t *from, int64_t stride, int64_t n)
-{
-	vector index = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-	if (stride == 1)
-		return vector_load32(from, n);
-	index = _mm512_mullo_epi32(index, _mm512_set1_epi32((int32_t)stride));
-	if (stride == 2) {
-		int64_t last = 2 * n - 1;
-		vector low = vector_load32(from, last);
-		vector high = vector_load32(from + VECTOR_N, last > VECTOR_N ? last - VECTOR_N : 0);
-		return _mm512_permutex2var_epi32(low, index, high);
-	}
-	return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), vector_lanes(n), index, from, sizeof(*from));
-}
-
 VECTOR void vector_store32(void *to, vector x, int64_t n)
 {
 	if (n >= VECTOR_N)

@@ -39,13 +39,6 @@ VECTOR void vector_store_raw(void *to, vector x, int64_t n)
 	vst1q_s8(to, (int8x16_t)x);
 }
 
-VECTOR vector vector_load32_every(const int32_t *from, int64_t stride, int64_t n)
-{
-	if (stride == 1)
-		return vector_load32(from, n);
-	return (vector){from[0], from[stride], from[2 * stride], from[3 * stride]};
-}
-
 VECTOR void vector_store32(void *to, vector x, int64_t n)
 {
 	(void)n;
