@@ -194,7 +194,7 @@ static bool fold_down_columns(const struct kernel_call *call, const struct reduc
 		step = run < most ? run : most;
 		const struct fold_rows rows = {row_at(r, first / width, folded) + first % width * bytes, bytes,
 					       apart, step};
-		fold_columns(fold, call->isa, &rows, block->n, part);
+		fold_columns(fold, call->isa, &rows, sizeof(*part), block->n, part);
 		for (int64_t i = 0; i < block->n; i++)
 			block->results[i] = folded ? of_two(fold, block->results[i], part[i]) : part[i];
 		if (!fold_part(call, r, block, step * block->n))

@@ -1,7 +1,7 @@
 /* Where the topk largest elements are: of the whole tensor, out [1,K,1,1], or of each index along axis, out
  * [1,axis size,1,K]. Indices are flat N,C,H,W ones of in; best first, the lower index first where values tie. */
 #include "daemon/device/fixed/rows/folds.h"
-#include "daemon/device/kernel_support/elementwise/container.h"
+#include "daemon/device/fixed/container.h"
 #include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_best.h"
@@ -242,7 +242,7 @@ static void offer_lines(const struct kernel_call *call, const uint8_t *from, int
 	unsigned bytes = npumem_dtype_bytes(dtype);
 	const struct fold_rows rows = {.data = from, .bytes = bytes, .row = extent, .n_rows = lines};
 	int32_t *most = (int32_t *)(best + extent);
-	fold_columns(FOLD_LARGER, call->isa, &rows, extent, most);
+	fold_columns(FOLD_LARGER, call->isa, &rows, sizeof(*most), extent, most);
 	for (int64_t a = 0; a < extent; a++) {
 		bool full = best[a].n == best[a].k;
 		for (int64_t l = 0; l < lines && (!full || most[a] > best[a].entries[0].value); l++) {

@@ -42,14 +42,12 @@ struct fold_window {
 
 /* Each returns how many of n it made: as many as it can, all where it has masks. */
 struct fold_functions {
-	int64_t (*columns)(const struct fold_rows *rows, int64_t n, int32_t *to);
-	int64_t (*windows)(const int32_t *columns, const struct fold_window *window, int64_t n, int32_t *to);
+	int64_t (*columns)(const struct fold_rows *rows, unsigned bytes, int64_t n, void *to);
+	int64_t (*windows)(const void *columns, unsigned bytes, const struct fold_window *window, int64_t n,
+			   void *to);
 	int64_t (*across)(const struct fold_rows *rows, int64_t n, int32_t *to);
 	/* Of n elements of each piece, those up to the one that it returns. */
 	int64_t (*each)(const struct fold_pieces *pieces, int64_t n, int32_t *to);
-	int64_t (*narrow_columns)(const struct fold_rows *rows, unsigned bytes, int64_t n, void *to);
-	int64_t (*narrow_windows)(const void *columns, unsigned bytes, const struct fold_window *window, int64_t n,
-				  void *to);
 };
 
 struct folds {
@@ -58,17 +56,13 @@ struct folds {
 
 /* What nothing is: a sum of no elements is 0, and every element is larger than the largest of none. */
 int32_t fold_start(enum fold fold);
-/* to[i], i below n, is column i folded, n_rows >= 1. */
-void fold_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n, int32_t *to);
-/* to[i] is columns[i * stride] and taps - 1 more, each `dilation` after the one before. */
-void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, const struct fold_window *window,
-		  int64_t n, int32_t *to);
-/* The same two in containers of `bytes`, 1 or 2, that hold every result: the elements' own width, or 2 where these
- * have 1. stride is 1 or 2. */
-void fold_narrow_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, unsigned bytes, int64_t n,
-			 void *to);
-void fold_narrow_windows(enum fold fold, enum isa isa, const void *columns, unsigned bytes,
-			 const struct fold_window *window, int64_t n, void *to);
+/* Element i of `to`, i below n, is column i folded, n_rows >= 1. Containers of `bytes` hold every result: 4, 2 or
+ * the elements' own. */
+void fold_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, unsigned bytes, int64_t n, void *to);
+/* Element i of `to` is element i * stride of the columns and taps - 1 more, each `dilation` after the one before,
+ * all of `bytes`; where these are not 4, the stride is 1 or 2. */
+void fold_windows(enum fold fold, enum isa isa, const void *columns, unsigned bytes,
+		  const struct fold_window *window, int64_t n, void *to);
 /* The first n elements of the first row, n >= 1. */
 int32_t fold_across(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n);
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "daemon/device/kernel_support/elementwise/container.h"
+#include "daemon/device/fixed/container.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/steps.h"
 #include "daemon/device/memory/blocks.h"
@@ -193,13 +193,8 @@ static void fold_ordinary_row(struct pool *pool)
 	const struct fold_window window = {w->stride, w->kernel, w->dilation};
 	enum isa isa = pool->call->isa;
 	uint8_t *columns = pool->folded_columns, *inside = columns + w->before * pool->width;
-	if (pool->width == sizeof(int32_t)) {
-		fold_columns(pool->fold, isa, &rows, w->in, (int32_t *)inside);
-		fold_windows(pool->fold, isa, (int32_t *)columns, &window, w->out, pool->folded);
-	} else {
-		fold_narrow_columns(pool->fold, isa, &rows, pool->width, w->in, inside);
-		fold_narrow_windows(pool->fold, isa, columns, pool->width, &window, w->out, pool->folded);
-	}
+	fold_columns(pool->fold, isa, &rows, pool->width, w->in, inside);
+	fold_windows(pool->fold, isa, columns, pool->width, &window, w->out, pool->folded);
 }
 
 static int64_t of_two(enum fold fold, int64_t a, int64_t b)

@@ -7,10 +7,7 @@ typedef vector fold_function(vector a, vector b);
 
 VECTOR vector row_at(const struct fold_rows *rows, int64_t row, int64_t i, int64_t n)
 {
-	i += row * rows->row;
-	if (rows->bytes == 1)
-		return vector_load8((const int8_t *)rows->data + i, n);
-	return vector_load16((const int16_t *)rows->data + i, n);
+	return vector_load_containers(rows->data, rows->bytes, row * rows->row + i, n);
 }
 
 enum {
@@ -95,38 +92,6 @@ VECTOR int64_t raw_columns(const struct fold_rows *rows, raw_function *raw, cons
 	return end / bytes;
 }
 
-VECTOR void window(const int32_t *columns, const int64_t stride, const struct fold_window *of, fold_function *fold,
-		   int64_t n, int32_t *to)
-{
-	vector x = vector_load32_every(columns, stride, n);
-	for (int64_t t = 1; t < of->taps; t++)
-		x = fold(x, vector_load32_every(columns + t * of->dilation, stride, n));
-	vector_store32(to, x, n);
-}
-
-VECTOR int64_t windows(const int32_t *columns, const int64_t stride, const struct fold_window *of,
-		       fold_function *fold, int64_t n, int32_t *to)
-{
-	const struct fold_window each = *of;
-	int64_t i = 0;
-	for (; i + VECTOR_N <= n; i += VECTOR_N)
-		window(columns + i * stride, stride, &each, fold, VECTOR_N, to + i);
-	if (VECTOR_TAILS && i < n) {
-		window(columns + i * stride, stride, &each, fold, n - i, to + i);
-		i = n;
-	}
-	return i;
-}
-
-/* All elements of a vector. */
-VECTOR int32_t whole(vector x, fold_function *fold)
-{
-	VECTOR_UNROLL
-	for (int by = VECTOR_N / 2; by > 0; by /= 2)
-		x = fold(x, vector_rotate(x, by));
-	return vector_element0(x);
-}
-
 /* Whole vectors of containers, four at a time, which do not wait for each other, and n elements make one at least.
  * A sum's are 32 bits wide; of others the last vector, which may overlap the one before, is folded twice. */
 VECTOR int64_t across_raw(const struct fold_rows *rows, fold_function *fold, raw_function *raw, int32_t start,
@@ -156,7 +121,7 @@ VECTOR int64_t across_raw(const struct fold_rows *rows, fold_function *fold, raw
 		i = size;
 	}
 	if (is_sum) {
-		*to = whole(fold(fold(x[0], x[1]), fold(x[2], x[3])), fold);
+		*to = vector_folded(fold(fold(x[0], x[1]), fold(x[2], x[3])), fold);
 		return i / bytes;
 	}
 	int8_t parts[VECTOR_BYTES];
@@ -165,7 +130,7 @@ VECTOR int64_t across_raw(const struct fold_rows *rows, fold_function *fold, raw
 	vector y = row_at(&last, 0, 0, VECTOR_N);
 	for (unsigned v = 1; v < 4 / bytes; v++)
 		y = fold(y, row_at(&last, 0, (int64_t)v * VECTOR_N, VECTOR_N));
-	*to = whole(y, fold);
+	*to = vector_folded(y, fold);
 	return i / bytes;
 }
 
@@ -183,7 +148,7 @@ VECTOR int64_t across(const struct fold_rows *rows, fold_function *fold, raw_fun
 		x = fold(x, vector_first(n - i, row_at(rows, 0, i, n - i), vector_set(start)));
 		i = n;
 	}
-	*to = whole(x, fold);
+	*to = vector_folded(x, fold);
 	return i;
 }
 
@@ -222,11 +187,13 @@ VECTOR int64_t across_each(const struct fold_pieces *pieces, fold_function *fold
 	return done;
 }
 
-/* ---- in containers that hold every result; a sum's have 16 bits ---- */
+/* ---- in containers of `bytes` that hold every result ---- */
 
-VECTOR vector fold_narrow(vector a, vector b, raw_function *raw, bool is_sum, unsigned bytes)
+/* Of bytes, words or, as 4, elements. */
+VECTOR vector fold_containers(vector a, vector b, fold_function *fold, raw_function *raw, bool is_sum,
+			      unsigned bytes)
 {
-	return is_sum ? vector_wrapped_add_raw(a, b, bytes) : raw(a, b, bytes);
+	return bytes == 4 ? fold(a, b) : is_sum ? vector_wrapped_add_raw(a, b, bytes) : raw(a, b, bytes);
 }
 
 VECTOR vector narrow_row_at(const struct fold_rows *rows, int64_t r, int64_t i, const unsigned bytes, int64_t n)
@@ -235,8 +202,8 @@ VECTOR vector narrow_row_at(const struct fold_rows *rows, int64_t r, int64_t i, 
 	return rows->bytes == bytes ? vector_load_raw(from, n * bytes) : vector_load_words8(from, n);
 }
 
-VECTOR int64_t narrow_columns(const struct fold_rows *from, raw_function *raw, bool is_sum, const unsigned bytes,
-			      int64_t n, uint8_t *to)
+VECTOR int64_t narrow_columns(const struct fold_rows *from, fold_function *fold, raw_function *raw, bool is_sum,
+			      const unsigned bytes, int64_t n, uint8_t *to)
 {
 	const struct fold_rows rows = *from;
 	const int64_t step = VECTOR_BYTES / bytes;
@@ -246,49 +213,68 @@ VECTOR int64_t narrow_columns(const struct fold_rows *from, raw_function *raw, b
 			i = n - step;
 		vector x = narrow_row_at(&rows, 0, i, bytes, n - i);
 		for (int64_t r = 1; r < rows.n_rows; r++)
-			x = fold_narrow(x, narrow_row_at(&rows, r, i, bytes, n - i), raw, is_sum, bytes);
+			x = fold_containers(x, narrow_row_at(&rows, r, i, bytes, n - i), fold, raw, is_sum, bytes);
 		vector_store_raw(to + i * bytes, x, (n - i) * bytes);
 	}
 	return i < n ? i : n;
 }
 
-/* What windows from column `at` on see first, every one or every second, as bytes of n results. */
-VECTOR vector narrow_column_at(const uint8_t *columns, int64_t at, const unsigned bytes, const int64_t stride,
-			       int64_t n)
+/* What n windows see first, the first of them at `from`. */
+VECTOR vector window_start(const uint8_t *from, const unsigned bytes, const int64_t stride, int64_t n)
 {
-	const uint8_t *from = columns + at * bytes;
 	int64_t last = (2 * n - 1) * bytes;
 	if (stride == 1)
 		return vector_load_raw(from, n * bytes);
+	if (bytes == 4)
+		return vector_load32_every((const int32_t *)(const void *)from, stride,
+					   n < VECTOR_N ? n : VECTOR_N);
 	vector high = VECTOR_TAILS && last <= VECTOR_BYTES
 			      ? vector_set(0)
 			      : vector_load_raw(from + VECTOR_BYTES, last - VECTOR_BYTES);
 	return vector_even_raw(vector_load_raw(from, last), high, bytes);
 }
 
-VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is_sum, const unsigned bytes,
-			      const int64_t stride, const struct fold_window *window, int64_t n, uint8_t *to)
+VECTOR int64_t windows_by(const uint8_t *columns, fold_function *fold, raw_function *raw, bool is_sum,
+			  const unsigned bytes, const int64_t stride, const struct fold_window *window, int64_t n,
+			  uint8_t *to)
 {
 	const struct fold_window each = *window;
 	const int64_t step = VECTOR_BYTES / bytes;
 	int64_t i = 0;
 	/* Without masks every second one reads one past the last window. */
-	int64_t end = VECTOR_TAILS ? n : n - stride + 1;
+	int64_t end = VECTOR_TAILS || bytes == 4 ? n : n - stride + 1;
 	for (; VECTOR_TAILS ? i < n : i < end && step <= end; i += step) {
 		if (!VECTOR_TAILS && i + step > end)
 			i = end - step;
-		vector x = narrow_column_at(columns, i * stride, bytes, stride, n - i);
+		const uint8_t *from = columns + i * stride * bytes;
+		vector x = window_start(from, bytes, stride, n - i);
 		for (int64_t t = 1; t < each.taps; t++)
-			x = fold_narrow(
-				x, narrow_column_at(columns, i * stride + t * each.dilation, bytes, stride, n - i),
-				raw, is_sum, bytes);
+			x = fold_containers(x,
+					    window_start(from + t * each.dilation * bytes, bytes, stride, n - i),
+					    fold, raw, is_sum, bytes);
 		vector_store_raw(to + i * bytes, x, (n - i) * bytes);
 	}
 	return i < n ? i : n;
 }
 
+/* With the widths and the usual strides as constants. */
+VECTOR int64_t windows(const void *columns, unsigned bytes, fold_function *fold, raw_function *raw, bool is_sum,
+		       const struct fold_window *window, int64_t n, void *to)
+{
+	int64_t stride = window->stride;
+	if (stride == 1)
+		return bytes == 1   ? windows_by(columns, fold, raw, is_sum, 1, 1, window, n, to)
+		       : bytes == 2 ? windows_by(columns, fold, raw, is_sum, 2, 1, window, n, to)
+				    : windows_by(columns, fold, raw, is_sum, 4, 1, window, n, to);
+	if (stride == 2)
+		return bytes == 1   ? windows_by(columns, fold, raw, is_sum, 1, 2, window, n, to)
+		       : bytes == 2 ? windows_by(columns, fold, raw, is_sum, 2, 2, window, n, to)
+				    : windows_by(columns, fold, raw, is_sum, 4, 2, window, n, to);
+	return windows_by(columns, fold, raw, is_sum, 4, stride, window, n, to);
+}
+
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
-	static int64_t name##_columns(const struct fold_rows *rows, int64_t n, int32_t *to)                       \
+	static int64_t name##_wide_columns(const struct fold_rows *rows, int64_t n, int32_t *to)                  \
 	{                                                                                                         \
 		struct fold_rows rest = *rows;                                                                    \
 		int64_t done = 0;                                                                                 \
@@ -298,14 +284,16 @@ VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is
 		rest.data = (const uint8_t *)rows->data + done * rows->bytes;                                     \
 		return done + (done < n ? columns(&rest, of_vectors, n - done, to + done) : 0);                   \
 	}                                                                                                         \
-	static int64_t name##_windows(const int32_t *columns, const struct fold_window *window, int64_t n,        \
-				      int32_t *to)                                                                \
+	static int64_t name##_columns(const struct fold_rows *rows, unsigned bytes, int64_t n, void *to)          \
 	{                                                                                                         \
-		if (window->stride == 1)                                                                          \
-			return windows(columns, 1, window, of_vectors, n, to);                                    \
-		if (window->stride == 2)                                                                          \
-			return windows(columns, 2, window, of_vectors, n, to);                                    \
-		return windows(columns, window->stride, window, of_vectors, n, to);                               \
+		return bytes == 1   ? narrow_columns(rows, of_vectors, of_raw, (start) == 0, 1, n, to)            \
+		       : bytes == 2 ? narrow_columns(rows, of_vectors, of_raw, (start) == 0, 2, n, to)            \
+				    : name##_wide_columns(rows, n, to);                                           \
+	}                                                                                                         \
+	static int64_t name##_windows(const void *columns, unsigned bytes, const struct fold_window *window,      \
+				      int64_t n, void *to)                                                        \
+	{                                                                                                         \
+		return windows(columns, bytes, of_vectors, of_raw, (start) == 0, window, n, to);                  \
 	}                                                                                                         \
 	static int64_t name##_across(const struct fold_rows *rows, int64_t n, int32_t *to)                        \
 	{                                                                                                         \
@@ -314,28 +302,13 @@ VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is
 	static int64_t name##_each(const struct fold_pieces *pieces, int64_t n, int32_t *to)                      \
 	{                                                                                                         \
 		return across_each(pieces, of_vectors, of_raw, start, n, to);                                     \
-	}                                                                                                         \
-	static int64_t name##_narrow_columns(const struct fold_rows *rows, unsigned bytes, int64_t n, void *to)   \
-	{                                                                                                         \
-		return bytes == 1 ? narrow_columns(rows, of_raw, (start) == 0, 1, n, to)                          \
-				  : narrow_columns(rows, of_raw, (start) == 0, 2, n, to);                         \
-	}                                                                                                         \
-	static int64_t name##_narrow_windows(const void *columns, unsigned bytes,                                 \
-					     const struct fold_window *window, int64_t n, void *to)               \
-	{                                                                                                         \
-		const bool is_sum = (start) == 0;                                                                 \
-		if (window->stride == 1)                                                                          \
-			return bytes == 1 ? narrow_windows(columns, of_raw, is_sum, 1, 1, window, n, to)          \
-					  : narrow_windows(columns, of_raw, is_sum, 2, 1, window, n, to);         \
-		return bytes == 1 ? narrow_windows(columns, of_raw, is_sum, 1, 2, window, n, to)                  \
-				  : narrow_windows(columns, of_raw, is_sum, 2, 2, window, n, to);                 \
 	}
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 
 const struct folds VECTOR_NAME(folds) = {{
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
-	{name##_columns, name##_windows, name##_across, name##_each, name##_narrow_columns, name##_narrow_windows},
+	{name##_columns, name##_windows, name##_across, name##_each},
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 }};

@@ -52,7 +52,7 @@ static void check_rows(int fold, enum isa isa, unsigned bytes, int64_t n, uint64
 		memset(data, 0x80, (size_t)(n_rows * n * bytes));
 	const struct fold_rows rows = {data, bytes, n, n_rows};
 	int32_t across = fold_start((enum fold)fold);
-	fold_columns((enum fold)fold, isa, &rows, n, columns);
+	fold_columns((enum fold)fold, isa, &rows, sizeof(*columns), n, columns);
 	for (int64_t i = 0; i < n; i++) {
 		int32_t want = fold_start((enum fold)fold);
 		for (int64_t r = 0; r < n_rows; r++)
@@ -74,7 +74,8 @@ static void check_windows(int fold, enum isa isa, int64_t n, uint64_t *state)
 	int32_t *columns = malloc((size_t)length * sizeof(*columns)), *to = malloc((size_t)n * sizeof(*to));
 	for (int64_t i = 0; i < length; i++)
 		columns[i] = (int32_t)oracle_random(state) / 8;
-	fold_windows((enum fold)fold, isa, columns, &(struct fold_window){stride, taps, dilation}, n, to);
+	fold_windows((enum fold)fold, isa, columns, sizeof(*columns),
+		     &(struct fold_window){stride, taps, dilation}, n, to);
 	for (int64_t i = 0; i < n; i++) {
 		int32_t want = fold_start((enum fold)fold);
 		for (int64_t t = 0; t < taps; t++)
@@ -100,9 +101,8 @@ static void check_narrow(int fold, enum isa isa, unsigned bytes, int64_t n, uint
 	for (int64_t i = 1; bytes == 2 && fold == FOLD_SUM && i < n_rows * length * bytes; i += 2)
 		data[i] = (uint8_t)(data[i] % 2 - 1); /* so that words hold the sums */
 	const struct fold_rows rows = {data, bytes, length, n_rows};
-	fold_narrow_columns((enum fold)fold, isa, &rows, width, length, columns);
-	fold_narrow_windows((enum fold)fold, isa, columns, width, &(struct fold_window){stride, taps, dilation}, n,
-			    to);
+	fold_columns((enum fold)fold, isa, &rows, width, length, columns);
+	fold_windows((enum fold)fold, isa, columns, width, &(struct fold_window){stride, taps, dilation}, n, to);
 	const struct fold_rows folded = {columns, width, 0, 1}, windows = {to, width, 0, 1};
 	for (int64_t i = 0; i < length; i++) {
 		int32_t want = fold_start((enum fold)fold);
