@@ -32,7 +32,7 @@ struct implementations {
 	void (*taps)(const struct taps *taps, int64_t n, int32_t *sums);
 	void (*lut_bytes)(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
 			  int64_t *saturated);
-	int64_t (*dot)(const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, int64_t n);
+	int64_t (*dot)(const int16_t *a, const int16_t *b, int64_t n);
 	/* As many of n elements as it can; returns how many. May be NULL: none. */
 	int64_t (*lookup)(const struct lookup *lookup, const void *in, int64_t n, void *out);
 	int64_t (*lut)(const struct lut_row *row, int64_t n, int64_t *saturated);

@@ -52,25 +52,18 @@ void accumulator_init(struct accumulator *accumulator, unsigned data_bytes, unsi
 	};
 }
 
-static void add_bias32(int32_t *sums, int64_t n, const int32_t *bias, int64_t bias_step, unsigned shift)
-{
-	int32_t unit = (int32_t)1 << shift;
-	if (bias_step == 0) {
-		int32_t one = bias[0] * unit;
-		for (int64_t j = 0; j < n; j++)
-			sums[j] += one;
-	} else {
-		for (int64_t j = 0; j < n; j++)
-			sums[j] += bias[j * bias_step] * unit;
+/* One bias for all is a loop of its own, which compilers vectorize. */
+#define ADD_BIAS(name, type)                                                                                      \
+	static void name(type *sums, int64_t n, const int32_t *bias, int64_t bias_step, unsigned shift)           \
+	{                                                                                                         \
+		type unit = (type)1 << shift, one = bias[0] * unit;                                               \
+		for (int64_t j = 0; j < n && bias_step == 0; j++)                                                 \
+			sums[j] += one;                                                                           \
+		for (int64_t j = 0; j < n && bias_step != 0; j++)                                                 \
+			sums[j] += bias[j * bias_step] * unit;                                                    \
 	}
-}
-
-static void add_bias64(int64_t *sums, int64_t n, const int32_t *bias, int64_t bias_step, unsigned shift)
-{
-	int64_t unit = (int64_t)1 << shift;
-	for (int64_t j = 0; j < n; j++)
-		sums[j] += bias[j * bias_step] * unit;
-}
+ADD_BIAS(add_bias32, int32_t)
+ADD_BIAS(add_bias64, int64_t)
 
 /* Adds a bias to sums of 32 bits as an accumulator of 32 does, and returns how many wrapped: those that have no
  * room for it. */

@@ -20,13 +20,13 @@ void requantize_init(struct requantize *requantize, int dtype, int64_t shift, en
 	requantize->limit_high = requantize->high;
 }
 
-MULTIVERSION_PART void right64(int64_t *values, int64_t n, int64_t shift, enum npumem_rounding rounding)
+MULTIVERSION_PART void right64(enum npumem_rounding rounding, int64_t *values, int64_t n, int64_t shift)
 {
 	for (int64_t i = 0; i < n; i++)
 		values[i] = round_right(values[i], shift, rounding);
 }
 
-MULTIVERSION_PART void right32(int32_t *values, int64_t n, unsigned shift, enum npumem_rounding rounding)
+MULTIVERSION_PART void right32(enum npumem_rounding rounding, int32_t *values, int64_t n, unsigned shift)
 {
 	for (int64_t i = 0; i < n; i++)
 		values[i] = round_right32(values[i], shift, rounding);
@@ -38,17 +38,7 @@ MULTIVERSION_PART void shift64(const struct requantize *r, int64_t *values, int6
 		for (int64_t i = 0; i < n; i++)
 			values[i] = round_left(values[i], -r->shift, r->low, r->high);
 	} else if (r->shift > 0) {
-		switch (r->rounding) {
-		case NPUMEM_CONVERGENT:
-			right64(values, n, r->shift, NPUMEM_CONVERGENT);
-			break;
-		case NPUMEM_UP:
-			right64(values, n, r->shift, NPUMEM_UP);
-			break;
-		case NPUMEM_NEAREST:
-			right64(values, n, r->shift, NPUMEM_NEAREST);
-			break;
-		}
+		ROUND_BY_MODE(r->rounding, right64, values, n, r->shift);
 	}
 }
 
@@ -61,18 +51,7 @@ MULTIVERSION_PART void shift32(const struct requantize *r, int32_t *values, int6
 		for (int64_t i = 0; i < n; i++)
 			values[i] = (int32_t)round_right(values[i], r->shift, r->rounding);
 	} else if (r->shift > 0) {
-		unsigned shift = (unsigned)r->shift;
-		switch (r->rounding) {
-		case NPUMEM_CONVERGENT:
-			right32(values, n, shift, NPUMEM_CONVERGENT);
-			break;
-		case NPUMEM_UP:
-			right32(values, n, shift, NPUMEM_UP);
-			break;
-		case NPUMEM_NEAREST:
-			right32(values, n, shift, NPUMEM_NEAREST);
-			break;
-		}
+		ROUND_BY_MODE(r->rounding, right32, values, n, (unsigned)r->shift);
 	}
 }
 

@@ -8,6 +8,12 @@
 
 #include <npumem/types.h>
 
+/* A function with the rounding mode as a constant, so that its loops have one of them. */
+#define ROUND_BY_MODE(rounding, function, ...)                                                                    \
+	((rounding) == NPUMEM_CONVERGENT ? function(NPUMEM_CONVERGENT, __VA_ARGS__)                               \
+	 : (rounding) == NPUMEM_UP	 ? function(NPUMEM_UP, __VA_ARGS__)                                       \
+					 : function(NPUMEM_NEAREST, __VA_ARGS__))
+
 /* x / 2^shift for shift > 0, rounded. floor + 1 where the first bit that falls off is set and something says up:
  * a bit below it (no tie), or the mode's rule for a tie. A form without branches, for the loops over rows. */
 static inline int64_t round_right(int64_t x, int64_t shift, enum npumem_rounding rounding)

@@ -1,7 +1,7 @@
 /* Where the topk largest elements are: of the whole tensor, out [1,K,1,1], or of each index along axis, out
  * [1,axis size,1,K]. Indices are flat N,C,H,W ones of in; best first, the lower index first where values tie. */
 #include "daemon/device/fixed/rows/folds.h"
-#include "daemon/device/kernel_support/elementwise/container.h"
+#include "daemon/device/fixed/container.h"
 #include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_best.h"

@@ -6,7 +6,7 @@
 #include "daemon/device/fixed/accumulator.h"
 #include "daemon/device/fixed/mean.h"
 #include "daemon/device/fixed/rows/rows.h"
-#include "daemon/device/kernel_support/elementwise/container.h"
+#include "daemon/device/fixed/container.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/windows/pool.h"
 

@@ -1,6 +1,5 @@
 /* out = in1 - in2. */
 #include "daemon/device/kernel_support/elementwise/eltwise.h"
-#include "daemon/device/kernel_support/elementwise/eltwise_sum.h"
 #include "daemon/device/kernel_support/steps.h"
 
 static void run(struct kernel_call *call)

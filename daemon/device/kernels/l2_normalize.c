@@ -1,7 +1,7 @@
 /* l2_normalize: each element of a group times 1/sqrt of the sum of their squares, which is brought to 15 bits by
  * an even shift and looked up as Q.8. The input's format does not matter; no epsilon is added. */
 #include "daemon/device/fixed/accumulator.h"
-#include "daemon/device/fixed/dot.h"
+#include "daemon/device/fixed/rows/dot.h"
 #include "daemon/device/fixed/rows/rows.h"
 #include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/elementwise/lut_groups.h"
@@ -31,9 +31,10 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 
 static int64_t sum_of_squares(const struct kernel_call *call, struct lut_groups *g)
 {
+	const int16_t *in = (const int16_t *)(const void *)g->in;
 	int64_t sum = 0;
 	for (int64_t i = 0, end = 0; lut_groups_piece(g, call, &end); i = end)
-		sum += dot(call->isa, g->in + i * g->bytes, g->bytes, g->in + i * g->bytes, g->bytes, end - i);
+		sum += dot(call->isa, in + i, in + i, end - i);
 	return sum;
 }
 

@@ -5,7 +5,7 @@
 
 #include "daemon/device/fixed/align.h"
 #include "daemon/device/kernel_support/cell.h"
-#include "daemon/device/kernel_support/elementwise/container.h"
+#include "daemon/device/fixed/container.h"
 #include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
 

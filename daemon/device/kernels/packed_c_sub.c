@@ -1,7 +1,5 @@
 /* out = (value - in1) / 2^rshift. */
 #include "daemon/device/kernel_support/elementwise/packed.h"
-#include "daemon/device/kernel_support/elementwise/packed_check.h"
-#include "daemon/device/kernel_support/elementwise/packed_run.h"
 #include "daemon/device/kernel_support/steps.h"
 
 const struct kernel kernel_packed_c_sub = {

@@ -1,7 +1,5 @@
 /* out = the bits of in1 shifted left by in2, or right where that is negative. */
 #include "daemon/device/kernel_support/elementwise/packed.h"
-#include "daemon/device/kernel_support/elementwise/packed_check.h"
-#include "daemon/device/kernel_support/elementwise/packed_run.h"
 #include "daemon/device/kernel_support/steps.h"
 
 const struct kernel kernel_packed_logical_shift = {

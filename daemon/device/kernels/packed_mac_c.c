@@ -1,7 +1,5 @@
 /* out = (acc * 2^lshift + in1 * value) / 2^rshift, in 32 bits that wrap; 8-bit sources, 16-bit acc and out. */
 #include "daemon/device/kernel_support/elementwise/packed.h"
-#include "daemon/device/kernel_support/elementwise/packed_check.h"
-#include "daemon/device/kernel_support/elementwise/packed_run.h"
 #include "daemon/device/kernel_support/steps.h"
 
 const struct kernel kernel_packed_mac_c = {

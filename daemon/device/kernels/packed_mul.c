@@ -1,7 +1,5 @@
 /* out = in1 * in2 / 2^rshift, of 8-bit sources. */
 #include "daemon/device/kernel_support/elementwise/packed.h"
-#include "daemon/device/kernel_support/elementwise/packed_check.h"
-#include "daemon/device/kernel_support/elementwise/packed_run.h"
 #include "daemon/device/kernel_support/steps.h"
 
 const struct kernel kernel_packed_mul = {

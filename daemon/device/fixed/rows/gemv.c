@@ -1,19 +1,15 @@
 /* The scalar functions, which define what the others compute. */
 #include "daemon/device/fixed/rows/gemv.h"
 
+#include "daemon/device/fixed/container.h"
 #include "daemon/device/implementations.h"
-
-static int64_t get(const void *data, unsigned bytes, int64_t i)
-{
-	return bytes == 1 ? ((const int8_t *)data)[i] : ((const int16_t *)data)[i];
-}
 
 static int64_t scalar_rows(const struct gemv *g, int64_t n, int64_t *sums)
 {
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t k = 0; k < g->n_terms; k++)
-			sums[i] += get(g->vector, g->vector_bytes, k) *
-				   get(g->weights, g->weight_bytes, i * g->row + k);
+			sums[i] += container_get(g->vector, g->vector_bytes, k) *
+				   container_get(g->weights, g->weight_bytes, i * g->row + k);
 	return g->n_terms;
 }
 
@@ -21,8 +17,8 @@ static int64_t scalar_columns(const struct gemv *g, int64_t n, int64_t *sums)
 {
 	for (int64_t k = 0; k < g->n_terms; k++)
 		for (int64_t j = 0; j < n; j++)
-			sums[j] += get(g->vector, g->vector_bytes, k) *
-				   get(g->weights, g->weight_bytes, k * g->row + j);
+			sums[j] += container_get(g->vector, g->vector_bytes, k) *
+				   container_get(g->weights, g->weight_bytes, k * g->row + j);
 	return n;
 }
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "daemon/device/fixed/container.h"
 #include "daemon/device/implementations.h"
 
 enum {
@@ -42,12 +43,8 @@ void lut_reader_init(struct lut_reader *reader, const struct lut *lut, int64_t f
 static void scalar(const struct lut_row *row, int64_t first, int64_t n, int64_t *saturated)
 {
 	for (int64_t i = first; i < n; i++) {
-		int64_t x = row->bytes == 1 ? ((const int8_t *)row->in)[i] : ((const int16_t *)row->in)[i];
-		int64_t y = lut_result(row->reader, (x >> row->halved) - row->minus, row->bytes, saturated);
-		if (row->bytes == 1)
-			((int8_t *)row->out)[i] = (int8_t)y;
-		else
-			((int16_t *)row->out)[i] = (int16_t)y;
+		int64_t x = (container_get(row->in, row->bytes, i) >> row->halved) - row->minus;
+		container_put(row->out, row->bytes, i, lut_result(row->reader, x, row->bytes, saturated));
 	}
 }
 

@@ -1,6 +1,7 @@
 /* The scalar rows, which define what the others compute. */
 #include "daemon/device/fixed/rows/rows.h"
 
+#include "daemon/device/fixed/container.h"
 #include "daemon/device/fixed/divide.h"
 #include "daemon/device/fixed/real.h"
 #include "daemon/device/implementations.h"
@@ -16,14 +17,6 @@ static int64_t limited(const struct row *row, int64_t x)
 	return x < low ? low : x > high ? high : x;
 }
 
-static void store_at(const struct row *row, int64_t i, int64_t x)
-{
-	if (row->to.bytes == 1)
-		((uint8_t *)row->out)[i] = (uint8_t)x;
-	else
-		((uint16_t *)row->out)[i] = (uint16_t)x;
-}
-
 static int64_t rounded(const struct row *row, int64_t x, int64_t *saturated)
 {
 	const struct requantize *to = &row->to;
@@ -36,7 +29,7 @@ static int64_t rounded(const struct row *row, int64_t x, int64_t *saturated)
 		(void)saturated;                                                                                  \
 		for (int64_t i = 0; i < n; i++) {                                                                 \
 			int64_t a = row_get(&row->in1, i), b = row_get(&row->in2, i);                             \
-			store_at(row, i, value);                                                                  \
+			container_put(row->out, row->to.bytes, i, value);                                         \
 		}                                                                                                 \
 		return n;                                                                                         \
 	}
@@ -86,7 +79,7 @@ static int64_t scalar_from_real(const struct row *row, int64_t n, int64_t *satur
 		struct real real = real_from_fp32(((const float *)row->in1.data)[i]);
 		int64_t x = round_clamp(real.mantissa, row->to.shift - real.exponent, row->to.rounding,
 					row->to.low, row->to.high, saturated);
-		store_at(row, i, limited(row, x));
+		container_put(row->out, row->to.bytes, i, limited(row, x));
 	}
 	return n;
 }
@@ -279,29 +272,15 @@ void row_init_mac(struct row *row, enum isa isa, int64_t acc, int64_t product)
 	row->drop = 1;
 }
 
-static void advance(struct row_source *source, int64_t n)
-{
-	if (source->bytes)
-		source->data = (const uint8_t *)source->data + n * source->bytes;
-}
-
 /* What the row of an instruction set leaves is done by the scalar one. */
-static void finish(const struct row *row, row_function *scalar, int64_t done, int64_t n, int64_t *saturated)
-{
-	if (done == n)
-		return;
-	struct row rest = *row;
-	advance(&rest.in1, done);
-	advance(&rest.in2, done);
-	advance(&rest.acc, done);
-	rest.out = (uint8_t *)row->out + done * row->to.bytes;
-	scalar(&rest, n - done, saturated);
-}
-
 #define ROW(name, value)                                                                                          \
 	void row_##name(const struct row *row, int64_t n, int64_t *saturated)                                     \
 	{                                                                                                         \
-		finish(row, rows__scalar.name, row->rows->name(row, n, saturated), n, saturated);                 \
+		int64_t done = row->rows->name(row, n, saturated);                                                \
+		if (done < n) {                                                                                   \
+			const struct row rest = row_after(row, done);                                             \
+			rows__scalar.name(&rest, n - done, saturated);                                            \
+		}                                                                                                 \
 	}
 #include "daemon/device/fixed/rows/rows.def"
 #undef ROW

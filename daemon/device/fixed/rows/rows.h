@@ -62,6 +62,23 @@ static inline int64_t row_get(const struct row_source *source, int64_t i)
 	return x & source->mask;
 }
 
+static inline void row_source_skip(struct row_source *source, int64_t n)
+{
+	if (source->bytes)
+		source->data = (const uint8_t *)source->data + n * source->bytes;
+}
+
+/* Elements from `done` on. */
+static inline struct row row_after(const struct row *row, int64_t done)
+{
+	struct row rest = *row;
+	row_source_skip(&rest.in1, done);
+	row_source_skip(&rest.in2, done);
+	row_source_skip(&rest.acc, done);
+	rest.out = (uint8_t *)row->out + done * row->to.bytes;
+	return rest;
+}
+
 /* Each chooses among the rows of `isa` and before, by `to`, `align` and magnitudes: of the value; of in1 and in2;
  * of acc and the product. */
 void row_init(struct row *row, enum isa isa, int64_t value);

@@ -2,40 +2,29 @@
  * in 64 bits. */
 #include "daemon/device/fixed/rows/sums.h"
 
+#include "daemon/device/fixed/container.h"
 #include "daemon/device/implementations.h"
 
 enum { SUMS_SHIFT_MAX = 62, SUMS_BIAS_SHIFT_MAX = 45, SUMS_LEFT_MAX = 20 };
-
-static int64_t get(const void *data, unsigned bytes, int64_t i)
-{
-	return bytes == 1 ? ((const int8_t *)data)[i] : ((const int16_t *)data)[i];
-}
-
-static void put(void *data, unsigned bytes, int64_t i, int64_t x)
-{
-	if (bytes == 1)
-		((int8_t *)data)[i] = (int8_t)x;
-	else
-		((int16_t *)data)[i] = (int16_t)x;
-}
 
 static void multi_one_by_one(const struct multi_sum *multi, const int64_t *sums, int64_t step,
 			     const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts)
 {
 	for (int64_t j = 0; j < n; j++)
-		put(out, multi->bits == 32 ? 1 : 2, j,
-		    multi_sum_join(multi, sums + j, step, bias->data ? get(bias->data, bias->bytes, j) : 0,
-				   &counts->saturated, &counts->wrapped));
+		container_put(out, multi->bits == 32 ? 1 : 2, j,
+			      multi_sum_join(multi, sums + j, step,
+					     bias->data ? container_get(bias->data, bias->bytes, j) : 0,
+					     &counts->saturated, &counts->wrapped));
 }
 
 static void rescaled_one_by_one(const struct rescaled_sum *rescaled, const int64_t *sums, int64_t step,
 				const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts)
 {
 	for (int64_t j = 0; j < n; j++)
-		put(out, rescaled->result.bytes, j,
-		    rescaled_sum_join(rescaled, sums[j], sums[step + j],
-				      bias->data ? get(bias->data, bias->bytes, j) : 0, &counts->saturated,
-				      &counts->wrapped));
+		container_put(out, rescaled->result.bytes, j,
+			      rescaled_sum_join(rescaled, sums[j], sums[step + j],
+						bias->data ? container_get(bias->data, bias->bytes, j) : 0,
+						&counts->saturated, &counts->wrapped));
 }
 
 const struct sums_functions sums__scalar = {multi_one_by_one, rescaled_one_by_one};

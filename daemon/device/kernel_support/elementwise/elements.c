@@ -7,61 +7,29 @@
 #include "daemon/device/kernel_support/operands.h"
 
 #define LOAD(from_type)                                                                                           \
-	do {                                                                                                      \
-		const from_type *from = (const from_type *)data + first;                                          \
-		for (int64_t i = 0; i < n; i++)                                                                   \
-			to[i] = from[i];                                                                          \
-	} while (0)
+	for (int64_t i = 0; i < n; i++)                                                                           \
+	to[i] = ((const from_type *)data)[first + i]
 
-void elements_load64(int dtype, const void *data, int64_t first, int64_t n, int64_t *to)
-{
-	switch (dtype) {
-	case NPUMEM_INT8:
-	case NPUMEM_FX8:
-		LOAD(int8_t);
-		break;
-	case NPUMEM_UINT8:
-		LOAD(uint8_t);
-		break;
-	case NPUMEM_INT16:
-	case NPUMEM_FX16:
-		LOAD(int16_t);
-		break;
-	case NPUMEM_UINT16:
-		LOAD(uint16_t);
-		break;
-	case NPUMEM_INT32:
-		LOAD(int32_t);
-		break;
-	case NPUMEM_UINT32:
-		LOAD(uint32_t);
-		break;
-	default:
-		assert(!"an integer type");
+#define LOADS(name, to_type)                                                                                      \
+	void name(int dtype, const void *data, int64_t first, int64_t n, to_type *to)                             \
+	{                                                                                                         \
+		if (dtype == NPUMEM_INT8 || dtype == NPUMEM_FX8)                                                  \
+			LOAD(int8_t);                                                                             \
+		else if (dtype == NPUMEM_UINT8)                                                                   \
+			LOAD(uint8_t);                                                                            \
+		else if (dtype == NPUMEM_INT16 || dtype == NPUMEM_FX16)                                           \
+			LOAD(int16_t);                                                                            \
+		else if (dtype == NPUMEM_UINT16)                                                                  \
+			LOAD(uint16_t);                                                                           \
+		else if (dtype == NPUMEM_INT32)                                                                   \
+			LOAD(int32_t);                                                                            \
+		else if (dtype == NPUMEM_UINT32 && sizeof(*to) > sizeof(uint32_t))                                \
+			LOAD(uint32_t);                                                                           \
+		else                                                                                              \
+			assert(!"an integer type that fits");                                                     \
 	}
-}
-
-void elements_load32(int dtype, const void *data, int64_t first, int64_t n, int32_t *to)
-{
-	switch (dtype) {
-	case NPUMEM_INT8:
-	case NPUMEM_FX8:
-		LOAD(int8_t);
-		break;
-	case NPUMEM_UINT8:
-		LOAD(uint8_t);
-		break;
-	case NPUMEM_INT16:
-	case NPUMEM_FX16:
-		LOAD(int16_t);
-		break;
-	case NPUMEM_UINT16:
-		LOAD(uint16_t);
-		break;
-	default:
-		assert(!"an integer type of 8 or 16 bits");
-	}
-}
+LOADS(elements_load64, int64_t)
+LOADS(elements_load32, int32_t)
 
 bool elements_copy(const struct kernel_call *call, void *to, const void *from, int64_t n, unsigned bytes,
 		   int64_t *pending)

@@ -1,6 +1,6 @@
 /* Element-wise kernels of two inputs: in1, in2 and out of one type (fx8 or fx16) and one shape, or one of the
  * inputs goes with all of the other: its N and C are the other's or 1, its H and W the other's or both 1. A kernel
- *says what becomes of a row:
+ * says what becomes of a row:
  *
  *	for (eltwise_begin(&e, call); eltwise_next(&e);)
  *		row_product(&e.row, e.walk.n, &call->counts.saturated); */
@@ -33,5 +33,9 @@ void eltwise_init(struct eltwise *e, struct kernel_call *call, int64_t frac_bits
 void eltwise_begin(struct eltwise *e);
 /* The next piece; false when there is none, or the rest is no longer wanted. */
 bool eltwise_next(struct eltwise *e);
+
+/* The run of in1 + in2 and of in1 - in2, as `sign` is 1 or -1, in any formats: both are brought to the format with
+ * more frac_bits, added exactly, and rounded to out's once. */
+void eltwise_sum_run(struct kernel_call *call, int sign);
 
 #endif

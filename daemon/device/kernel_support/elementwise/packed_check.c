@@ -1,9 +1,6 @@
-#include "daemon/device/kernel_support/elementwise/packed_check.h"
-
-#include <string.h>
+#include "daemon/device/kernel_support/elementwise/packed.h"
 
 #include "daemon/device/kernel_support/operands.h"
-#include "daemon/device/kernel_support/elementwise/packed.h"
 
 enum { SHIFT_MAX = 31 };
 
@@ -99,36 +96,35 @@ static int check_bytes(const struct kernel_call *call, const struct packed *pack
 	return refuse_dtype(call, role, dtype, bytes == 1 ? "int8 or uint8" : "int16 or uint16", error);
 }
 
-/* Sources of one width, which is `bytes`, or 0 for that of in1. */
-static int check_sources(const struct kernel_call *call, const struct packed *packed, unsigned bytes,
+/* And sources of one width, which is `bytes`, or 0 for that of in1. */
+static int check_sources(const struct kernel_call *call, int constant_dtype, unsigned bytes, struct packed *packed,
 			 struct npumem_error *error)
 {
+	int status = check_all(call, constant_dtype, packed, error);
+	if (status)
+		return status;
 	if (bytes == 0)
 		bytes = npumem_dtype_bytes(role_dtype(call, packed, packed->in1));
-	int status = check_bytes(call, packed, packed->in1, bytes, error);
+	status = check_bytes(call, packed, packed->in1, bytes, error);
 	return status ? status : check_bytes(call, packed, packed->in2, bytes, error);
 }
 
 int packed_check_sum(const struct kernel_call *call, struct npumem_error *error)
 {
 	struct packed packed;
-	int status = check_all(call, 0, &packed, error);
-	return status ? status : check_sources(call, &packed, 0, error);
+	return check_sources(call, 0, 0, &packed, error);
 }
 
 int packed_check_mul(const struct kernel_call *call, struct npumem_error *error)
 {
 	struct packed packed;
-	int status = check_all(call, 0, &packed, error);
-	return status ? status : check_sources(call, &packed, 1, error);
+	return check_sources(call, 0, 1, &packed, error);
 }
 
 int packed_check_mac(const struct kernel_call *call, struct npumem_error *error)
 {
 	struct packed packed;
-	int status = check_all(call, 0, &packed, error);
-	if (!status)
-		status = check_sources(call, &packed, 1, error);
+	int status = check_sources(call, 0, 1, &packed, error);
 	if (!status)
 		status = check_bytes(call, &packed, packed.acc, 2, error);
 	return status ? status : check_bytes(call, &packed, packed.out, 2, error);
@@ -137,9 +133,7 @@ int packed_check_mac(const struct kernel_call *call, struct npumem_error *error)
 int packed_check_order(const struct kernel_call *call, struct npumem_error *error)
 {
 	struct packed packed;
-	int status = check_all(call, 0, &packed, error);
-	if (!status)
-		status = check_sources(call, &packed, 0, error);
+	int status = check_sources(call, 0, 0, &packed, error);
 	if (status)
 		return status;
 	int dtype = role_dtype(call, &packed, packed.in1);
@@ -151,9 +145,7 @@ int packed_check_order(const struct kernel_call *call, struct npumem_error *erro
 int packed_check_logical(const struct kernel_call *call, struct npumem_error *error)
 {
 	struct packed packed;
-	int status = check_all(call, NPUMEM_INT16, &packed, error);
-	if (!status)
-		status = check_sources(call, &packed, 2, error);
+	int status = check_sources(call, NPUMEM_INT16, 2, &packed, error);
 	return status ? status
 		      : operands_check_same_dtype(call, (unsigned)packed.out, (unsigned)packed.in1, error);
 }

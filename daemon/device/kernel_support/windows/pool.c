@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "daemon/device/kernel_support/elementwise/container.h"
+#include "daemon/device/fixed/container.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/steps.h"
 #include "daemon/device/memory/blocks.h"

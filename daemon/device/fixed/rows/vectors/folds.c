@@ -7,10 +7,7 @@ typedef vector fold_function(vector a, vector b);
 
 VECTOR vector row_at(const struct fold_rows *rows, int64_t row, int64_t i, int64_t n)
 {
-	i += row * rows->row;
-	if (rows->bytes == 1)
-		return vector_load8((const int8_t *)rows->data + i, n);
-	return vector_load16((const int16_t *)rows->data + i, n);
+	return vector_load_containers(rows->data, rows->bytes, row * rows->row + i, n);
 }
 
 enum {
@@ -95,15 +92,6 @@ VECTOR int64_t raw_columns(const struct fold_rows *rows, raw_function *raw, cons
 	return end / bytes;
 }
 
-/* All elements of a vector. */
-VECTOR int32_t whole(vector x, fold_function *fold)
-{
-	VECTOR_UNROLL
-	for (int by = VECTOR_N / 2; by > 0; by /= 2)
-		x = fold(x, vector_rotate(x, by));
-	return vector_element0(x);
-}
-
 /* Whole vectors of containers, four at a time, which do not wait for each other, and n elements make one at least.
  * A sum's are 32 bits wide; of others the last vector, which may overlap the one before, is folded twice. */
 VECTOR int64_t across_raw(const struct fold_rows *rows, fold_function *fold, raw_function *raw, int32_t start,
@@ -133,7 +121,7 @@ VECTOR int64_t across_raw(const struct fold_rows *rows, fold_function *fold, raw
 		i = size;
 	}
 	if (is_sum) {
-		*to = whole(fold(fold(x[0], x[1]), fold(x[2], x[3])), fold);
+		*to = vector_folded(fold(fold(x[0], x[1]), fold(x[2], x[3])), fold);
 		return i / bytes;
 	}
 	int8_t parts[VECTOR_BYTES];
@@ -142,7 +130,7 @@ VECTOR int64_t across_raw(const struct fold_rows *rows, fold_function *fold, raw
 	vector y = row_at(&last, 0, 0, VECTOR_N);
 	for (unsigned v = 1; v < 4 / bytes; v++)
 		y = fold(y, row_at(&last, 0, (int64_t)v * VECTOR_N, VECTOR_N));
-	*to = whole(y, fold);
+	*to = vector_folded(y, fold);
 	return i / bytes;
 }
 
@@ -160,7 +148,7 @@ VECTOR int64_t across(const struct fold_rows *rows, fold_function *fold, raw_fun
 		x = fold(x, vector_first(n - i, row_at(rows, 0, i, n - i), vector_set(start)));
 		i = n;
 	}
-	*to = whole(x, fold);
+	*to = vector_folded(x, fold);
 	return i;
 }
 

@@ -72,7 +72,8 @@ VECTOR int64_t gemv_rows_of(const struct gemv *from, const unsigned bytes, const
 			gemv_add_rows(&g, rows, n_rows, k, gemv_least(end, k + GEMV_SEGMENT), bytes, weight_bytes,
 				      sums);
 			vector each = vector_sum_each(sums);
-			vector_add_wide(totals, each, split ? vector_upper_half(each) : vector_set(0), n_rows);
+			vector_add_wide(totals, each, split ? vector_rotate(each, VECTOR_N / 2) : vector_set(0),
+					n_rows);
 		}
 		for (int64_t r = 0; r < gemv_least(n - i, n_rows); r++)
 			to[i + r] += totals[r];

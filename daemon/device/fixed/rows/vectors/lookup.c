@@ -24,13 +24,8 @@ VECTOR vector lookup_value(const struct lookup *lookup, const struct lookup_vect
 VECTOR void lookup_elements(const struct lookup *lookup, const struct lookup_vectors *v, const void *in, int64_t i,
 			    int64_t n, void *out)
 {
-	vector x = lookup->in_bytes == 1 ? vector_load8((const int8_t *)in + i, n)
-					 : vector_load16((const int16_t *)in + i, n);
-	x = lookup_value(lookup, v, x);
-	if (lookup->out_bytes == 1)
-		vector_store8((int8_t *)out + i, x, n);
-	else
-		vector_store16((int16_t *)out + i, x, n);
+	vector x = lookup_value(lookup, v, vector_load_containers(in, lookup->in_bytes, i, n));
+	vector_store_containers(out, lookup->out_bytes, i, x, n);
 }
 
 int64_t VECTOR_NAME(lookup)(const struct lookup *lookup, const void *in, int64_t n, void *out)

@@ -49,14 +49,10 @@ VECTOR vector lut_value(const struct lut_vectors *v, vector x)
 VECTOR vector lut_element(const struct lut_row *row, const struct lut_vectors *v, int64_t i, int64_t n,
 			  vector counts)
 {
-	vector x = row->bytes == 1 ? vector_load8((const int8_t *)row->in + i, n)
-				   : vector_load16((const int16_t *)row->in + i, n);
+	vector x = vector_load_containers(row->in, row->bytes, i, n);
 	x = rounded_right(&v->result, lut_value(v, vector_sub(vector_right(x, v->halved), v->minus)));
-	vector kept = vector_min(vector_max(x, v->result.low), v->result.high);
-	if (row->bytes == 1)
-		vector_store8((int8_t *)row->out + i, kept, n);
-	else
-		vector_store16((int16_t *)row->out + i, kept, n);
+	vector_store_containers(row->out, row->bytes, i, vector_min(vector_max(x, v->result.low), v->result.high),
+				n);
 	return vector_count_outside(counts, x, v->result.low, v->result.high, n);
 }
 

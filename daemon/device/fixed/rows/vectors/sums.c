@@ -30,17 +30,6 @@ SUMS_PART int64_t sums_hold(int64_t x, unsigned bits, int64_t *held)
 	return *held != x;
 }
 
-/* The modes as constants, so that a loop has one of them. */
-#define SUMS_BY_MODE(function, rounding, ...)                                                                     \
-	do {                                                                                                      \
-		if ((rounding) == NPUMEM_CONVERGENT)                                                              \
-			function(NPUMEM_CONVERGENT, __VA_ARGS__);                                                 \
-		else if ((rounding) == NPUMEM_UP)                                                                 \
-			function(NPUMEM_UP, __VA_ARGS__);                                                         \
-		else                                                                                              \
-			function(NPUMEM_NEAREST, __VA_ARGS__);                                                    \
-	} while (0)
-
 SUMS_PART int64_t sums_right(int64_t x, int64_t shift, enum npumem_rounding rounding)
 {
 	return shift > 0 ? round_right(x, shift, rounding) : x;
@@ -92,8 +81,8 @@ static void multi_run(const struct multi_sum *multi, const int64_t *sums, int64_
 		int64_t first[SUMS_BLOCK], totals[SUMS_BLOCK] = {0};
 		sums_load_bias(bias, j, count, multi->bias_shift, first);
 		for (unsigned i = 0; i < multi->n; i++)
-			SUMS_BY_MODE(sums_add, multi->rounding, sums + i * step + j, i == 0 ? first : none, count,
-				     multi->bits, multi->shifts[i], totals, &counts->wrapped);
+			ROUND_BY_MODE(multi->rounding, sums_add, sums + i * step + j, i == 0 ? first : none, count,
+				      multi->bits, multi->shifts[i], totals, &counts->wrapped);
 		sums_store(totals, count, multi->low, multi->high, multi->bits == 32 ? 1 : 2, out, j,
 			   &counts->saturated);
 	}
@@ -124,8 +113,8 @@ static void rescaled_run(const struct rescaled_sum *rescaled, const int64_t *sum
 		int64_t count = n - j < SUMS_BLOCK ? n - j : SUMS_BLOCK;
 		int64_t first[SUMS_BLOCK], values[SUMS_BLOCK];
 		sums_load_bias(bias, j, count, rescaled->bias_shift, first);
-		SUMS_BY_MODE(sums_rescale, result->rounding, rescaled, sums + j, sums + step + j, first, count,
-			     values, &counts->wrapped);
+		ROUND_BY_MODE(result->rounding, sums_rescale, rescaled, sums + j, sums + step + j, first, count,
+			      values, &counts->wrapped);
 		sums_store(values, count, result->low, result->high, result->bytes, out, j, &counts->saturated);
 	}
 }

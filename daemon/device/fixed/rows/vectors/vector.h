@@ -1,6 +1,7 @@
 /* What is written over vectors is written over these: vectors of VECTOR_N elements of 32 bits that come from and
  * go to containers of 8 and 16 bits, of the instruction set that a file is compiled for. What C says for vectors
- * is here, what an instruction set has to say in vector.def and vector__ISA.h.
+ * is here, what an instruction set has to say in vector.def and, where it is more than an expression,
+ * in vector__ISA.h.
  *
  * A tail is a vector of n elements, n less than VECTOR_N: where there are masks (VECTOR_TAILS) nothing beyond its
  * n elements is read, written or counted. Elsewhere n is always that of a whole vector, and what is left of a row
@@ -8,6 +9,7 @@
 #ifndef DEVICE_VECTOR_H
 #define DEVICE_VECTOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -93,26 +95,52 @@ VECTOR vector vector_or(vector a, vector b)
 	return a | b;
 }
 
-VECTOR int32_t vector_element0(vector x)
+VECTOR vector vector_index(void)
 {
-	return x[0];
+	return VECTOR_OF(((vector){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}),
+			 ((vector){0, 1, 2, 3, 4, 5, 6, 7}), ((vector){0, 1, 2, 3}));
 }
 
-#define VECTOR2(name, avx512, avx2, neon)                                                                         \
-	VECTOR vector name(vector a, vector b)                                                                    \
+/* 2 * VECTOR_WORDS elements of 16 bits: eight of them in turn are in `low` and in `high`, as unpacking bytes
+ * leaves them, so that a pack brings them back in order. */
+struct vector_pair {
+	vector low, high;
+};
+
+/* Each has, beside what vector.def needs,
+ * vector_bytes_table_read(): byte index[i] of 256, which vector_bytes_table_load() took;
+ * vector_sum_each(): element i is the sum of all of x[i], for VECTOR_N vectors;
+ * vector_pair_load16(), vector_pair_store16();
+ * vector_pair_outside(): how many are outside [low, high];
+ * vector_even_raw(): containers 0, 2, … of a and then of b. */
+#if defined(__AVX512VNNI__)
+#include "daemon/device/fixed/rows/vectors/vector__avx512vnni.h"
+#elif defined(__AVX2__)
+#include "daemon/device/fixed/rows/vectors/vector__avx2.h"
+#else
+#include "daemon/device/fixed/rows/vectors/vector__neon.h"
+#endif
+
+/* Parameters that an instruction set does without. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define VECTOR_IS(type, name, parameters, avx512, avx2, neon)                                                     \
+	VECTOR type name parameters                                                                               \
 	{                                                                                                         \
-		return (vector)VECTOR_OF(avx512, avx2, neon)(a, b);                                               \
+		return (type)(VECTOR_OF(avx512, avx2, neon));                                                     \
 	}
+#define VECTOR_DOES(name, parameters, avx512, avx2, neon)                                                         \
+	VECTOR void name parameters                                                                               \
+	{                                                                                                         \
+		VECTOR_OF(avx512, avx2, neon);                                                                    \
+	}
+#define VECTOR2(name, avx512, avx2, neon)                                                                         \
+	VECTOR_IS(vector, name, (vector a, vector b), avx512(a, b), avx2(a, b), neon(a, b))
 #define VECTOR2_RAW(name, avx512_8, avx512_16, avx2_8, avx2_16, neon_8, neon_16)                                  \
 	VECTOR vector name(vector a, vector b, unsigned bytes)                                                    \
 	{                                                                                                         \
 		return bytes == 1 ? (vector)VECTOR_OF(avx512_8, avx2_8, neon_8)(a, b)                             \
 				  : (vector)VECTOR_OF(avx512_16, avx2_16, neon_16)(a, b);                         \
-	}
-#define VECTOR2_OF(type, name, avx512, avx2, neon)                                                                \
-	VECTOR type name(type a, type b)                                                                          \
-	{                                                                                                         \
-		return VECTOR_OF(avx512, avx2, neon)(a, b);                                                       \
 	}
 #ifdef __ARM_NEON
 #define VECTOR_COUNT(count, sign) vdupq_n_s16((int16_t)((sign) * (int)(count)))
@@ -125,20 +153,53 @@ VECTOR int32_t vector_element0(vector x)
 		return (vector)VECTOR_OF(avx512, avx2, neon)(a, VECTOR_COUNT(count, sign));                       \
 	}
 #include "daemon/device/fixed/rows/vectors/vector.def"
+#pragma GCC diagnostic pop
 
-/* 2 * VECTOR_WORDS elements of 16 bits: eight of them in turn are in `low` and in `high`, as unpacking bytes
- * leaves them, so that a pack brings them back in order. */
-struct vector_pair {
-	vector low, high;
-};
+/* n containers of `bytes`, 1 or 2, as elements, and back. */
+VECTOR vector vector_load_containers(const void *from, unsigned bytes, int64_t i, int64_t n)
+{
+	return bytes == 1 ? vector_load8((const int8_t *)from + i, n)
+			  : vector_load16((const int16_t *)from + i, n);
+}
 
-#if defined(__AVX512VNNI__)
-#include "daemon/device/fixed/rows/vectors/vector__avx512vnni.h"
-#elif defined(__AVX2__)
-#include "daemon/device/fixed/rows/vectors/vector__avx2.h"
-#else
-#include "daemon/device/fixed/rows/vectors/vector__neon.h"
-#endif
+VECTOR void vector_store_containers(void *to, unsigned bytes, int64_t i, vector x, int64_t n)
+{
+	if (bytes == 1)
+		vector_store8((int8_t *)to + i, x, n);
+	else
+		vector_store16((int16_t *)to + i, x, n);
+}
+
+/* Words 0 and 1 in an element, words stride and stride + 1 in the next one, … */
+VECTOR vector vector_load_pairs(const int16_t *from, int64_t stride)
+{
+	return vector_gather_pairs(from, vector_index() * (int32_t)stride);
+}
+
+/* All elements of a vector in one. */
+VECTOR int32_t vector_folded(vector x, vector of_two(vector a, vector b))
+{
+	VECTOR_UNROLL
+	for (int by = VECTOR_N / 2; by > 0; by /= 2)
+		x = of_two(x, vector_rotate(x, by));
+	return x[0];
+}
+
+VECTOR void vector_add_wide_half(int64_t *sums, vector_half low, vector_half high, int64_t n)
+{
+	vector_longs x = vector_half_longs(high) * 256 + vector_half_longs(low);
+	vector_store32(sums, (vector)(x + (vector_longs)vector_load32(sums, 2 * n)), 2 * n);
+}
+
+/* sums[i] += low[i] + 256 * high[i] for the first n elements; without masks n is VECTOR_N / 2 or VECTOR_N at
+ * least. */
+VECTOR void vector_add_wide(int64_t *sums, vector low, vector high, int64_t n)
+{
+	vector_add_wide_half(sums, vector_low_half(low), vector_low_half(high), n);
+	if (n > VECTOR_N / 2)
+		vector_add_wide_half(sums + VECTOR_N / 2, vector_high_half(low), vector_high_half(high),
+				     n - VECTOR_N / 2);
+}
 
 /* b where a is negative, else a. */
 VECTOR vector vector_if_negative(vector a, vector b)
