@@ -35,7 +35,25 @@ void places_before(const struct session *session, const struct device_request *r
 	if (places->is_free)
 		return;
 	places->n_users = limits->n_uids < PLACES_USERS_MAX ? (unsigned)limits->n_uids : PLACES_USERS_MAX;
-	places->n_pieces = count_pieces(session, places);
+	places->n_pieces = session->service->undecided.n ? session->service->undecided.n_pieces
+							 : count_pieces(session, places);
+}
+
+void places_pause(const struct session *session, struct places *places)
+{
+	struct places_undecided *undecided = &session->service->undecided;
+
+	if (places->is_free || places->is_undecided)
+		return;
+	places->is_undecided = true;
+	if (!undecided->n++)
+		undecided->n_pieces = places->n_pieces;
+}
+
+void places_decided(const struct session *session, struct places *places)
+{
+	session->service->undecided.n -= places->is_undecided;
+	places->is_undecided = false;
 }
 
 static int refuse(const struct session *session, const struct places *places, struct npumem_error *error)

@@ -18,6 +18,7 @@ struct places {
 	bool is_free;	   /* the rule does not apply */
 	unsigned n_users;  /* U, PLACES_USERS_MAX at most */
 	unsigned n_pieces; /* places */
+	bool is_undecided;
 };
 
 enum { PLACES_USERS_MAX = 255 };
@@ -29,5 +30,10 @@ void places_before(const struct session *session, const struct device_request *r
  * `spare_to` (fields of the error) take no place. */
 int places_check(const struct session *session, const struct places *places, struct tensor *const *tensors,
 		 unsigned n, struct npumem_error *error);
+
+/* The request goes on in another turn, with its tensors that have been placed. */
+void places_pause(const struct session *session, struct places *places);
+/* It has been checked, or its tensors are released. */
+void places_decided(const struct session *session, struct places *places);
 
 #endif

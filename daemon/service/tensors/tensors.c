@@ -247,6 +247,7 @@ static int charge_held(struct tensors_alloc *alloc, struct npumem_error *error)
 	for (int key = 0; key < LIMITS_N; key++)
 		limits_charge(&service->limits, user, (enum limits_key)key, held[key]);
 	memcpy(alloc->held, held, sizeof(held));
+	places_pause(alloc->session, &alloc->places);
 	return -EAGAIN;
 }
 
@@ -267,6 +268,8 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 		status = charge_held(alloc, error);
 	if (!status)
 		status = check_again(alloc, claims, error);
+	if (status != -EAGAIN)
+		places_decided(session, &alloc->places);
 	if (status)
 		return status;
 	for (unsigned i = 0; i < alloc->n; i++)
@@ -281,6 +284,7 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 void tensors_alloc_cancel(struct tensors_alloc *alloc)
 {
 	give_back_held(alloc);
+	places_decided(alloc->session, &alloc->places);
 	device_alloc_cancel(&alloc->device);
 }
 
