@@ -241,11 +241,11 @@ int npumem_list(struct npumem *npumem, const struct npumem_tensors **tensors, st
 /* The name of the i-th request of npumem.proto: "info", "stat", …; NULL after the last. */
 const char *npumem_method_name(unsigned index);
 /* Sends the request `method` with the message `json`, in protobuf's JSON mapping with the names of the .proto:
- * enumerations are names or numbers, bytes are base64, numbers of 64 bits may be strings. *answer is the Response
- * in the same form, without id, status, message and fields: {"tensor": {…}}. A submit that was refused after some
- * operations has an answer, too. INVALID: also if `json` is not such a message; the field "field" is the path of
- * the wrong member, "byte" its place in `json`. UNAVAILABLE as the answer to "resume": another connection still
- * has that session; this connection can be used. */
+ * enumerations are names or numbers, bytes are base64, integers may be strings, and above 2^63 - 1 must be. *answer
+ * is the Response in the same form, without id, status, message and fields: {"tensor": {…}}. A submit that was
+ * refused after some operations has an answer, too. INVALID: also if `json` is not such a message; the field
+ * "field" is the path of the wrong member, and "byte" the place in a text that is no JSON. UNAVAILABLE as the answer
+ * to "resume": another connection still has that session; this connection can be used. */
 int npumem_call(struct npumem *npumem, const char *method, const char *json, const char **answer,
 		struct npumem_error *error);
 

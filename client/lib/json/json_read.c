@@ -384,8 +384,12 @@ int json_read(const char *text, const ProtobufCMessageDescriptor *type, Protobuf
 	*out = NULL;
 	if (!root && json_error_code(&wrong) == json_error_out_of_memory)
 		return no_memory(&reading);
-	int status = root ? read_object(&reading, root, type, out)
-			  : refuse(&reading, "byte %d: %s", wrong.position, wrong.text);
+	if (!root) {
+		refuse(&reading, "byte %d: %s", wrong.position, wrong.text);
+		npumem_error_number(error, "byte", wrong.position);
+		return NPUMEM_INVALID;
+	}
+	int status = read_object(&reading, root, type, out);
 	json_decref(root);
 	return status;
 }

@@ -285,6 +285,7 @@ START_TEST(what_is_wrong_is_named)
 			      "%s", cases[i].text);
 		ck_assert_msg(strstr(error.message, cases[i].says), "%s: %s", cases[i].text, error.message);
 		ck_assert_str_eq(error.fields[0].text, cases[i].field);
+		ck_assert_int_eq(npumem_error_find(&error, "byte", -1) >= 0, !strncmp(error.message, "byte ", 5));
 		ck_assert_int_eq(memory.live, 0);
 	}
 }
