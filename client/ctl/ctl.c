@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -73,26 +72,9 @@ double ctl_now(void)
 	return (double)ctl_now_ns() / 1e9;
 }
 
-/* The owner of a directory can rename what is below it, and put another directory in its place. After su(1) the
- * variable may name the directory of the user before. */
-static bool is_own(const char *directory)
-{
-	struct stat stat;
-	return !lstat(directory, &stat) && S_ISDIR(stat.st_mode) && stat.st_uid == geteuid() &&
-	       !(stat.st_mode & (S_IWGRP | S_IWOTH));
-}
-
 bool ctl_make_directory(char path[CTL_DIRECTORY_BYTES])
 {
-	static const char name[] = "/npumem-XXXXXX";
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	if (runtime && *runtime == '/' && strlen(runtime) <= CTL_DIRECTORY_BYTES - sizeof(name) &&
-	    is_own(runtime)) {
-		snprintf(path, CTL_DIRECTORY_BYTES, "%s%s", runtime, name);
-		if (mkdtemp(path))
-			return true;
-	}
-	snprintf(path, CTL_DIRECTORY_BYTES, "/tmp%s", name);
+	snprintf(path, CTL_DIRECTORY_BYTES, "/tmp/npumem-XXXXXX");
 	return mkdtemp(path);
 }
 

@@ -63,10 +63,11 @@ void ctl_complain(const struct ctl *ctl, const char *usage);
 uint64_t ctl_now_ns(void);
 double ctl_now(void);
 
-enum { CTL_DIRECTORY_BYTES = 96 }; /* so that a socket's name fits behind it */
+enum { CTL_DIRECTORY_BYTES = 32 };
 
-/* Makes a directory that only this user and root can enter or rename, in $XDG_RUNTIME_DIR if that is the user's
- * own, else in /tmp. False: errno has the reason. */
+/* Makes a directory that only this user and root can enter or rename. In /tmp and not in $XDG_RUNTIME_DIR or
+ * $TMPDIR: after su(1) these may name a directory of the user before, who can put another one in its place. False:
+ * errno has the reason. */
 bool ctl_make_directory(char path[CTL_DIRECTORY_BYTES]);
 
 /* A warning of the daemon, on stderr. Empty: nothing. */

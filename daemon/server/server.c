@@ -421,7 +421,7 @@ static void open_timers(struct server *server)
 	uv_timer_start(&server->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 }
 
-/* All threads have been made. A daemon of one client ends with the process that started it, even if that forgets
+/* Behind the threads that every daemon has. A daemon of one client ends with the process that started it, even if that forgets
  * to close its connection. */
 static int open_signals(struct server *server, char *error)
 {

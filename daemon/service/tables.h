@@ -166,12 +166,6 @@ struct snapshot {
 	struct store_piece piece; /* that was asked for last */
 };
 
-/* The requests that have placed pins and search on for their other tensors. Their pins may go again. So while there
- * are such requests, the places left before another one are those that were left before them. */
-struct places_undecided {
-	unsigned n, n_pieces;
-};
-
 struct service {
 	struct device *device;
 	const struct heap *heap;
@@ -182,7 +176,6 @@ struct service {
 	struct fair_queue queue;    /* of the work that waits for the thread that owns the device */
 	struct fair_user self;	    /* for work in it that is done for all users */
 	struct waiting waiting;	    /* for room */
-	struct places_undecided undecided;
 	struct events events;
 	struct metrics metrics;
 	struct recorder recorder;

@@ -91,7 +91,7 @@ static const char *integer_word(const json_t *from, char word[WORD_BYTES])
 	if (json_is_integer(from))
 		snprintf(word, WORD_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(from));
 	else
-		snprintf(word, WORD_BYTES, "%s", json_is_string(from) ? json_string_value(from) : "");
+		snprintf(word, WORD_BYTES, "%s", json_string_length(from) < WORD_BYTES ? json_string_value(from) : "");
 	return word[strspn(word, "-0123456789")] ? "" : word;
 }
 

@@ -220,19 +220,16 @@ static inline bool call_is_searched_for(const struct call *call)
 	return call->rpc->service->waiting.searching == &call->waiter;
 }
 
-/* Queues a call that may begin, or go on. Other users wait for a search: it does not go behind the thousands of
- * requests that its own user may have. */
+/* Queues a call that may begin, or go on. Other users wait for a search, of which there is one: it takes turns with
+ * the thousands of requests that its own user may have, instead of going behind them, or all before them. */
 static inline void call_make_ready(struct call *call)
 {
-	struct fair_queue *queue = &call->rpc->service->queue;
-	struct fair_user *user = &call->session->user->loop;
+	struct service *service = call->rpc->service;
+	struct fair_user *user = call_is_searched_for(call) ? &service->self : &call->session->user->loop;
 
 	call->state = CALL_READY;
 	call->work = (struct fair_work){.run = call->rpc->run_call};
-	if (call_is_searched_for(call))
-		fair_queue_add_first(queue, user, &call->work);
-	else
-		fair_queue_add(queue, user, &call->work);
+	fair_queue_add(&service->queue, user, &call->work);
 }
 
 #endif

@@ -125,10 +125,14 @@ void line_synced(struct rpc *rpc, struct limits_user *user)
 
 static void try(struct call *call)
 {
+	const struct rpc *rpc = call->rpc;
 	int status;
 
 	ask_for_share(call);
 	if (waiting_is_held_back(&call->waiter))
+		return;
+	/* Its deadline is seen to between two searches: the next one would put it off again. */
+	if (call->waiter.reuses && rpc->now_ns && rpc->now_ns() >= call->waiter.deadline_ns)
 		return;
 	call->turn = TENSORS_HEAD;
 	npumem_error_clear(call->error);

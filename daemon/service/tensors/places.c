@@ -35,25 +35,7 @@ void places_before(const struct session *session, const struct device_request *r
 	if (places->is_free)
 		return;
 	places->n_users = limits->n_uids < PLACES_USERS_MAX ? (unsigned)limits->n_uids : PLACES_USERS_MAX;
-	places->n_pieces = session->service->undecided.n ? session->service->undecided.n_pieces
-							 : count_pieces(session, places);
-}
-
-void places_pause(const struct session *session, struct places *places)
-{
-	struct places_undecided *undecided = &session->service->undecided;
-
-	if (places->is_free || places->is_undecided)
-		return;
-	places->is_undecided = true;
-	if (!undecided->n++)
-		undecided->n_pieces = places->n_pieces;
-}
-
-void places_decided(const struct session *session, struct places *places)
-{
-	session->service->undecided.n -= places->is_undecided;
-	places->is_undecided = false;
+	places->n_pieces = count_pieces(session, places);
 }
 
 static int refuse(const struct session *session, const struct places *places, struct npumem_error *error)
@@ -78,8 +60,7 @@ static int refuse(const struct session *session, const struct places *places, st
 	return NPUMEM_RESOURCE_EXHAUSTED;
 }
 
-int places_check(const struct session *session, const struct places *places, struct tensor *const *tensors,
-		 unsigned n, struct npumem_error *error)
+int places_check(const struct session *session, const struct places *places, struct npumem_error *error)
 {
 	unsigned n_left;
 
@@ -88,6 +69,5 @@ int places_check(const struct session *session, const struct places *places, str
 	n_left = count_pieces(session, places);
 	if (n_left >= places->n_users || n_left >= places->n_pieces)
 		return 0;
-	device_release_all(session->service->device, tensors, n);
 	return refuse(session, places, error);
 }

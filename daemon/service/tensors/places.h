@@ -18,22 +18,16 @@ struct places {
 	bool is_free;	   /* the rule does not apply */
 	unsigned n_users;  /* U, PLACES_USERS_MAX at most */
 	unsigned n_pieces; /* places */
-	bool is_undecided;
 };
 
 enum { PLACES_USERS_MAX = 255 };
 
-/* Before the session allocates these. */
+/* Before the session allocates these, or some of them. An allocation of many turns is checked after each turn, and
+ * others that begin meanwhile count what it holds. */
 void places_before(const struct session *session, const struct device_request *requests, unsigned n,
 		   struct places *places);
-/* After that. 0; RESOURCE_EXHAUSTED: the device has released the tensors again. Pins at offsets `spare_from` to
- * `spare_to` (fields of the error) take no place. */
-int places_check(const struct session *session, const struct places *places, struct tensor *const *tensors,
-		 unsigned n, struct npumem_error *error);
-
-/* The request goes on in another turn, with its tensors that have been placed. */
-void places_pause(const struct session *session, struct places *places);
-/* It has been checked, or its tensors are released. */
-void places_decided(const struct session *session, struct places *places);
+/* After that. 0; RESOURCE_EXHAUSTED: the caller releases the tensors. Pins at offsets `spare_from` to `spare_to`
+ * (fields of the error) take no place. */
+int places_check(const struct session *session, const struct places *places, struct npumem_error *error);
 
 #endif

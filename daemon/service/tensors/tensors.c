@@ -187,7 +187,6 @@ int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error)
 	if (status)
 		return status;
 	device_room(service->device, &free_bytes, &alloc->largest);
-	places_before(alloc->session, alloc->requests, alloc->n, &alloc->places);
 	device_alloc_begin(&alloc->device, service->device, alloc->requests, alloc->n, alloc->tensors);
 	return 0;
 }
@@ -204,8 +203,11 @@ static int check_again(struct tensors_alloc *alloc, struct waiting_claims claims
 		status = check_charges(alloc->session, alloc->tensors, alloc->n, error);
 	if (!status)
 		status = tensors_check_turn(alloc, claims, error);
-	if (!status)
-		status = places_check(alloc->session, &alloc->places, alloc->tensors, alloc->n, error);
+	if (!status) {
+		status = places_check(alloc->session, &alloc->places, error);
+		if (status)
+			device_release_all(service->device, alloc->tensors, alloc->n);
+	}
 	if (!status)
 		status = check_room_to_keep(service, alloc->tensors, alloc->n, error);
 	return status;
@@ -237,6 +239,8 @@ static int charge_held(struct tensors_alloc *alloc, struct npumem_error *error)
 	for (int key = 0; key < LIMITS_N && !status; key++)
 		if (held[key])
 			status = limits_check(&service->limits, user, (enum limits_key)key, held[key], error);
+	if (!status)
+		status = places_check(alloc->session, &alloc->places, error);
 	if (status) {
 		device_alloc_cancel(&alloc->device);
 		return status;
@@ -247,7 +251,6 @@ static int charge_held(struct tensors_alloc *alloc, struct npumem_error *error)
 	for (int key = 0; key < LIMITS_N; key++)
 		limits_charge(&service->limits, user, (enum limits_key)key, held[key]);
 	memcpy(alloc->held, held, sizeof(held));
-	places_pause(alloc->session, &alloc->places);
 	return -EAGAIN;
 }
 
@@ -263,13 +266,12 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 	context.is_brief = alloc->turn == TENSORS_HEAD;
 	/* Computed before its own tensors take room. */
 	claims = waiting_claims(session->service, session->user);
+	places_before(session, alloc->requests, alloc->n, &alloc->places);
 	status = device_alloc_step(&alloc->device, steps, &context);
 	if (status == -EAGAIN)
 		status = charge_held(alloc, error);
 	if (!status)
 		status = check_again(alloc, claims, error);
-	if (status != -EAGAIN)
-		places_decided(session, &alloc->places);
 	if (status)
 		return status;
 	for (unsigned i = 0; i < alloc->n; i++)
@@ -284,7 +286,6 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 void tensors_alloc_cancel(struct tensors_alloc *alloc)
 {
 	give_back_held(alloc);
-	places_decided(alloc->session, &alloc->places);
 	device_alloc_cancel(&alloc->device);
 }
 

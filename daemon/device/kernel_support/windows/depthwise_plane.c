@@ -74,7 +74,8 @@ void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *cal
 	plane->feature = NULL;
 	plane->n_pairs = 0;
 	lay_out(plane, call, window);
-	plane->finish.in1 = (struct row_source){.data = plane->part, .bytes = sizeof(*plane->part), .mask = -1};
+	plane->finish =
+		(struct row){.in1 = {.data = plane->part, .bytes = sizeof(*plane->part), .mask = -1}};
 	plane->n_taps = h->kernel * w->kernel;
 	plane->lone = w->dilation > 1;
 	for (int64_t y = 0; y < h->kernel; y++)

@@ -39,6 +39,12 @@ int pool_check(const struct kernel_call *call, struct npumem_error *error)
 
 enum { GLOBAL_BLOCK = 256 };
 
+/* Folds along a row: with a large stride fold_pool makes a window at each column. */
+static double folds_across(const struct window_axis *w)
+{
+	return (double)w->kernel * (w->stride > 2 ? (double)(w->out - 1) * (double)w->stride + 1 : (double)w->out);
+}
+
 /* Ordinary windows are no padding for the most part, and a row of outputs is no more than some pieces of work. */
 static bool is_ordinary(const struct kernel_call *call, const struct window *window)
 {
@@ -47,7 +53,7 @@ static bool is_ordinary(const struct kernel_call *call, const struct window *win
 	if (w->before + w->after > w->in || h->before + h->after > h->in + ROWS ||
 	    h->kernel > h->in + h->before + h->after || h->kernel * w->kernel > FOLD_TERMS_MAX)
 		return false;
-	return h->kernel * w->in + w->kernel * w->out <= PIECES * kernel_piece(call);
+	return (double)(h->kernel * w->in) + folds_across(w) <= (double)(PIECES * kernel_piece(call));
 }
 
 /* Windows that are whole features, whose single outputs lie one behind the other. */
@@ -112,7 +118,7 @@ static int64_t rows_of(const struct kernel_call *call, const struct window *wind
 {
 	const struct window_axis *h = &window->h, *w = &window->w;
 	int64_t down = h->kernel > h->stride ? h->kernel : h->stride;
-	int64_t rows = kernel_piece(call) / (down * w->in + w->kernel * w->out + FOLD_PAST);
+	int64_t rows = kernel_piece(call) / (down * w->in + (int64_t)folds_across(w) + FOLD_PAST);
 	return is_sparse(call, window) || rows < 1 ? 1 : least(rows, h->out);
 }
 
@@ -183,18 +189,17 @@ bool pool_is_wide(const struct kernel_call *call)
 
 int64_t pool_steps(const struct kernel_call *call, int64_t apart)
 {
-	enum { TAP = 4, ABREAST = 4, FAR = 2 }; /* by itself; that vectors fold in a step; a stride without them */
+	enum { TAP = 4, ABREAST = 4 }; /* by itself; that vectors fold in a step */
 	const struct window window = pool_window(call);
 	const struct kernel_operand *out = operands_get(call, POOL_OUT);
 	const struct window_axis *h = &window.h, *w = &window.w;
 	double rows = (double)(out->shape.n * out->shape.c) * (double)h->out;
 	double down = (double)(h->kernel < h->in ? h->kernel : h->in) * (double)w->in;
-	double across = (double)w->kernel * (double)w->out;
 	double row = STEPS_ROW + (double)apart * STEPS_DIVISION + (double)w->out * steps_per_element(call);
 	if (!is_ordinary(call, &window))
-		row += (down + across + (double)w->in) * TAP;
+		row += (down + (double)w->kernel * (double)w->out + (double)w->in) * TAP;
 	else
-		row += down / ABREAST + (w->stride > FAR ? across * FAR : across / ABREAST);
+		row += (down + folds_across(w)) / ABREAST;
 	double turned = is_turned(call, &window) ? (double)operands_elements(out) : 0;
 	return steps_whole(rows * row + turned);
 }

@@ -650,8 +650,8 @@ static void run_other(struct fair_work *work)
 	fair_queue_add(queue, work->user, work);
 }
 
-/* Its user's other requests may be thousands, and others in line may wait for it. */
-START_TEST(a_search_for_one_in_line_goes_before_its_users_others)
+/* Its user's other requests may be thousands, and others in line may wait for it; nor do they all wait for it. */
+START_TEST(a_search_for_one_in_line_takes_turns_with_its_users_others)
 {
 	struct line line;
 	struct fair_work other = {.run = run_other};
@@ -661,12 +661,32 @@ START_TEST(a_search_for_one_in_line_goes_before_its_users_others)
 	rpc = line.talk.rpc;
 	n_others = 0;
 	fair_queue_add(&rpc->service->queue, &line.talk.stranger.user->loop, &other);
-	for (unsigned i = 0; i < 100 && (i < 2 || rpc->service->waiting.searching); i++)
+	for (unsigned i = 0; i < 100 && rpc->service->waiting.searching; i++)
 		turn(&line);
 	ck_assert_ptr_null(rpc->service->waiting.searching);
-	ck_assert_uint_le(n_others, 2);
+	ck_assert_uint_ge(n_others, 2);
 	fair_queue_remove(&other);
 	end_turns(&line);
+	line_deinit(&line);
+}
+END_TEST
+
+/* Else frees that go on, of anybody, would begin a search after the other, and no deadline of its own is seen to. */
+START_TEST(no_search_begins_behind_its_deadline)
+{
+	struct line line;
+
+	begin_search(&line);
+	free_tensor(&line, 0, 5, "t1");
+	answered(&line, 3, 5, 0);
+	now_ns += 2000 * UINT64_C(1000000);
+	uint64_t n_searches = line.talk.rpc->service->waiting.n_searches;
+	alloc_apart(&line, 0, 6, (1 << 20) / 2 - (1 << 11), 2, 0);
+	answered(&line, 4, 6, 0);
+	end_turns(&line);
+	ck_assert_uint_eq(line.talk.rpc->service->waiting.n_searches, n_searches);
+	ring(&line, 0);
+	answered(&line, 5, 3, NPUMEM_DEADLINE_EXCEEDED);
 	line_deinit(&line);
 }
 END_TEST
@@ -725,7 +745,8 @@ Suite *suite_line(void)
 	tcase_add_test(tcase, what_is_freed_while_one_in_line_is_searched_for_counts);
 	tcase_add_test(tcase, what_is_being_placed_is_not_found);
 	tcase_add_test(tcase, a_search_for_one_in_line_ends_with_it);
-	tcase_add_test(tcase, a_search_for_one_in_line_goes_before_its_users_others);
+	tcase_add_test(tcase, a_search_for_one_in_line_takes_turns_with_its_users_others);
+	tcase_add_test(tcase, no_search_begins_behind_its_deadline);
 	tcase_add_test(tcase, others_in_line_go_on_beside_a_search);
 	tcase_add_test(tcase, a_deadline_waits_for_the_search);
 	suite_add_tcase(suite, tcase);

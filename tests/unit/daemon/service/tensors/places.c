@@ -102,32 +102,6 @@ START_TEST(pinned_where_there_is_room)
 }
 END_TEST
 
-/* As they may go again, after the request behind them was let through. */
-START_TEST(pins_of_requests_that_are_undecided_do_not_count)
-{
-	struct device_request request = world_request(8, 8);
-	struct places first, second, third;
-
-	request.pinned = true;
-	session_init(&p.root, &p.world.service, 0, 1, NULL);
-	places_before(&p.one, &request, 1, &first);
-	places_pause(&p.one, &first);
-	ck_assert_int_eq(alloc(&p.root, 4096, true), 0);
-	places_before(&p.one, &request, 1, &second);
-	ck_assert_uint_eq(second.n_pieces, first.n_pieces);
-	places_pause(&p.one, &second);
-	places_pause(&p.one, &second);
-	places_decided(&p.one, &first);
-	places_before(&p.one, &request, 1, &third);
-	ck_assert_uint_eq(third.n_pieces, first.n_pieces);
-	places_decided(&p.one, &second);
-	places_decided(&p.one, &second);
-	places_before(&p.one, &request, 1, &third);
-	ck_assert_uint_lt(third.n_pieces, first.n_pieces);
-	session_deinit(&p.root);
-}
-END_TEST
-
 Suite *suite_places(void)
 {
 	Suite *suite = suite_create("service/places");
@@ -138,7 +112,6 @@ Suite *suite_places(void)
 	tcase_add_test(tcase, with_two_users_two_pieces_are_left);
 	tcase_add_test(tcase, who_is_free_of_it);
 	tcase_add_test(tcase, pinned_where_there_is_room);
-	tcase_add_test(tcase, pins_of_requests_that_are_undecided_do_not_count);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
