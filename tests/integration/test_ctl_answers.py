@@ -367,6 +367,7 @@ class Programs(Answers):
             (("replay", "none"), 1, "none: No such file"),
             (("replay", "one", "--snapshot", "."), 1, "the record does not begin with a snapshot"),
             (("record", "/nonexistent/record"), 1, "cannot write /nonexistent/record"),
+            (("record", __file__), 1, f"cannot write {__file__}: File exists"),
         )
         self.ctl("--socket", "/nonexistent/socket", "replay", "one", code=3, says="/nonexistent/socket")
 

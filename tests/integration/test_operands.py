@@ -41,7 +41,7 @@ class Operands(TestCase):
 
     def test_parameters(self):
         client = self.client()
-        for n, words in ((PARAMS_MAX, "given twice"), (PARAMS_MAX + 1, f"{PARAMS_MAX + 1} parameters, and at most {PARAMS_MAX}")):
+        for n, words in ((PARAMS_MAX, "kernel concat: parameter axis is given twice"), (PARAMS_MAX + 1, f"{PARAMS_MAX + 1} parameters, and at most {PARAMS_MAX}")):
             run, _ = self.concat(client, 3)
             run.params.extend([run.params[0]] * (n - 1))
             for answer in self.both_ways(client, run):

@@ -400,6 +400,7 @@ class SystemMemory(RecordCase):
 
     def test_the_same_again_on_any_geometry(self):
         for early in (False, True):
+            self.file = os.path.join(self.daemon.directory, f"record-{early}")
             self.record(early)
             self.same()
             self.same("--npus", "5", "--npu-bytes", "4096")

@@ -286,6 +286,7 @@ class Refusals(RecordTestCase):
                               check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("or begin with a snapshot", done.stderr)
+        self.assertFalse(os.path.exists(log))
 
     def test_which_snapshot_it_is(self):
         process, text, file, copied = self.begin()

@@ -182,6 +182,7 @@ class Report(TestCase):
         self.assertFalse(os.path.exists(self.page))
         self.report(self.file, code=2)
         self.report("--live", self.file, self.page, code=2)
+        os.remove(self.file)
         self.record()
         self.assertIn("cannot write", self.report(self.file, self.daemon.directory, code=1).stderr)
         self.assertIn("cannot write", self.report(self.file, "/dev/full", code=1).stderr)

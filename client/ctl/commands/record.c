@@ -15,18 +15,21 @@ static const struct option record_options[] = {
 
 static int record_run(struct ctl *ctl, const struct args *args)
 {
-	const char *directory = args_value(args, "--snapshot");
-	uint64_t entries;
+	const char *directory = args_value(args, "--snapshot"), *file = args->words[0];
+	uint64_t entries = UINT64_MAX;
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
-	int fd = open(args->words[0], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	/* New: an older recording stays, and another user's file, or what a link leads to, is not written. */
+	int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return ctl_fail(ctl, "cannot write %.200s: %s", args->words[0], strerror(errno));
+		return ctl_fail(ctl, "cannot write %.200s: %s", file, strerror(errno));
 	code = recording_take(ctl, fd, directory ? NPUMEM_RECORD_SNAPSHOT : NPUMEM_RECORD_EMPTY, directory,
 			      &entries);
 	if (close(fd) && !code)
-		code = ctl_fail(ctl, "cannot write %.200s: %s", args->words[0], strerror(errno));
+		code = ctl_fail(ctl, "cannot write %.200s: %s", file, strerror(errno));
+	if (entries == UINT64_MAX) /* it has not begun */
+		unlink(file);
 	if (code)
 		return code;
 	if (ctl->json)
@@ -40,7 +43,7 @@ const struct command record_command = {
 	.least = 1,
 	.most = 1,
 	.run = record_run,
-	.notes = "For root and the daemon's uid. A device with tensors needs --snapshot, and --state-dir of "
+	.notes = "For root and the daemon's uid. FILE is new. A device with tensors needs --snapshot, and --state-dir of "
 		 "npumemd.\n"
 		 "If this command is slower than the requests, the recording is lost and cannot be replayed.",
 };

@@ -318,7 +318,7 @@ int op_check_writable(const struct tensor *tensor, const struct error_context *c
 	if (!tensor_root(tensor)->sealed)
 		return 0;
 	error_context_name(context, tensor, name);
-	npumem_error_set(context->error, NPUMEM_FAILED_PRECONDITION, "%s is sealed: it is read-only for good",
+	npumem_error_set(context->error, NPUMEM_FAILED_PRECONDITION, "%s is sealed: it is read-only until it is freed",
 			 name);
 	npumem_error_text(context->error, "tensor", name);
 	return NPUMEM_FAILED_PRECONDITION;

@@ -170,9 +170,6 @@ static int add_param(const Npumem__V1__Param *message, struct op *op, struct npu
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"parameter %d has %zu values, and at most %d are possible", number,
 					message->n_values, NPUMEM_PARAM_VALUES_MAX);
-	for (unsigned i = 0; i < op->n_params; i++)
-		if (op->params[i].number == number)
-			return npumem_error_set(error, NPUMEM_INVALID, "parameter %d is given twice", number);
 	*param = (struct npumem_param){.number = number, .n_values = (unsigned)message->n_values};
 	for (unsigned i = 0; i < param->n_values; i++)
 		param->values[i] = message->values[i];

@@ -142,9 +142,9 @@ static int check_empty(const struct session *session, struct npumem_error *error
 	device_stat(session->service->device, &counts);
 	if (counts.tensors)
 		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION,
-					"a record begins on a device without tensors, as what is in them by now "
-					"cannot be asked for again, and there are %" PRId64
-					": free them, or begin with a snapshot of them",
+					"a recording begins on a device without tensors, because what they have "
+					"by now is in no request, and there are %" PRId64
+					": free them, or begin with a snapshot",
 					counts.tensors);
 	return 0;
 }

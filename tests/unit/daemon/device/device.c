@@ -222,7 +222,7 @@ START_TEST(sealing)
 	ck_assert_int_eq(device_seal(rig.device, tensor, &rig.context), 0);
 	ck_assert_int_eq(device_seal(rig.device, tensor, &rig.context), 0);
 	ck_assert_int_eq(rig_fill(&rig, view, 3), NPUMEM_FAILED_PRECONDITION);
-	rig_said(&rig, NPUMEM_FAILED_PRECONDITION, "is sealed: it is read-only for good");
+	rig_said(&rig, NPUMEM_FAILED_PRECONDITION, "is sealed: it is read-only until it is freed");
 	rig_close(&rig);
 	/* Where unwritten bytes are no reason to refuse, they are none here. */
 	rig_open_with(&rig, 2, 1024, (struct device_options){.uninitialized = NPUMEM_WARN});

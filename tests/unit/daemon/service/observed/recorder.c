@@ -81,7 +81,7 @@ START_TEST(who_may_start_and_when)
 	ck_assert_int_eq(start(&scene, &scene.user), NPUMEM_PERMISSION_DENIED);
 	tensor = world_tensor(&scene.world, &scene.user, "x");
 	ck_assert_int_eq(start(&scene, &scene.admin), NPUMEM_FAILED_PRECONDITION);
-	ck_assert(strstr(scene.world.error.message, "there are 1: free them, or begin with a snapshot of them"));
+	ck_assert(strstr(scene.world.error.message, "there are 1: free them, or begin with a snapshot"));
 	service_release(&scene.world.service, tensor);
 	ck_assert_int_eq(start(&scene, &scene.admin), 0);
 	ck_assert_int_eq(start(&scene, &scene.admin), NPUMEM_FAILED_PRECONDITION);
