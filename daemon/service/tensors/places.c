@@ -38,7 +38,7 @@ void places_before(const struct session *session, const struct device_request *r
 	places->n_pieces = count_pieces(session, places);
 }
 
-static int refuse(const struct session *session, const struct places *places, struct npumem_error *error)
+int places_refuse(const struct session *session, const struct places *places, struct npumem_error *error)
 {
 	const struct device *device = session->service->device;
 	int64_t npu_bytes = device_options(device)->geometry.npu_bytes, from, to;
@@ -60,14 +60,12 @@ static int refuse(const struct session *session, const struct places *places, st
 	return NPUMEM_RESOURCE_EXHAUSTED;
 }
 
-int places_check(const struct session *session, const struct places *places, struct npumem_error *error)
+bool places_are_left(const struct session *session, const struct places *places)
 {
 	unsigned n_left;
 
 	if (places->is_free)
-		return 0;
+		return true;
 	n_left = count_pieces(session, places);
-	if (n_left >= places->n_users || n_left >= places->n_pieces)
-		return 0;
-	return refuse(session, places, error);
+	return n_left >= places->n_users || n_left >= places->n_pieces;
 }

@@ -26,8 +26,10 @@ enum { PLACES_USERS_MAX = 255 };
  * others that begin meanwhile count what it holds. */
 void places_before(const struct session *session, const struct device_request *requests, unsigned n,
 		   struct places *places);
-/* After that. 0; RESOURCE_EXHAUSTED: the caller releases the tensors. Pins at offsets `spare_from` to `spare_to`
- * (fields of the error) take no place. */
-int places_check(const struct session *session, const struct places *places, struct npumem_error *error);
+/* After that: whether they leave enough places. */
+bool places_are_left(const struct session *session, const struct places *places);
+/* RESOURCE_EXHAUSTED, once the tensors are released again. Pins at offsets `spare_from` to `spare_to` (fields of the
+ * error) take no place. */
+int places_refuse(const struct session *session, const struct places *places, struct npumem_error *error);
 
 #endif

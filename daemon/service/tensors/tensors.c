@@ -203,10 +203,9 @@ static int check_again(struct tensors_alloc *alloc, struct waiting_claims claims
 		status = check_charges(alloc->session, alloc->tensors, alloc->n, error);
 	if (!status)
 		status = tensors_check_turn(alloc, claims, error);
-	if (!status) {
-		status = places_check(alloc->session, &alloc->places, error);
-		if (status)
-			device_release_all(service->device, alloc->tensors, alloc->n);
+	if (!status && !places_are_left(alloc->session, &alloc->places)) {
+		device_release_all(service->device, alloc->tensors, alloc->n);
+		status = places_refuse(alloc->session, &alloc->places, error);
 	}
 	if (!status)
 		status = check_room_to_keep(service, alloc->tensors, alloc->n, error);
@@ -239,11 +238,9 @@ static int charge_held(struct tensors_alloc *alloc, struct npumem_error *error)
 	for (int key = 0; key < LIMITS_N && !status; key++)
 		if (held[key])
 			status = limits_check(&service->limits, user, (enum limits_key)key, held[key], error);
-	if (!status)
-		status = places_check(alloc->session, &alloc->places, error);
-	if (status) {
+	if (status || !places_are_left(alloc->session, &alloc->places)) {
 		device_alloc_cancel(&alloc->device);
-		return status;
+		return status ? status : places_refuse(alloc->session, &alloc->places, error);
 	}
 	/* What one in line asks for is looked at beside what its user has. */
 	if (alloc->turn == TENSORS_HEAD)
