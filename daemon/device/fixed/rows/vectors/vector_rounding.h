@@ -9,7 +9,8 @@
 
 #include "daemon/device/fixed/requantize.h"
 
-enum { ROUNDING_LEFT_MAX = 30 };
+/* Rows that round by doubles have larger shifts to the right, and do not use them. */
+enum { ROUNDING_LEFT_MAX = 30, ROUNDING_RIGHT_MAX = 31 };
 
 struct rounding {
 	bool left, right; /* neither: values are results */
@@ -23,6 +24,7 @@ VECTOR struct rounding rounding_of(const struct requantize *to, unsigned drop)
 {
 	int64_t shift = to->shift > 0 ? to->shift - drop : 0, left = to->shift < 0 ? -to->shift : 0;
 	left = left < ROUNDING_LEFT_MAX ? left : ROUNDING_LEFT_MAX;
+	shift = shift < ROUNDING_RIGHT_MAX ? shift : ROUNDING_RIGHT_MAX;
 	bool even = shift > 0 && to->rounding == NPUMEM_CONVERGENT;
 	bool away = shift > 0 && to->rounding == NPUMEM_NEAREST;
 	int32_t half = shift > 0 ? (int32_t)1 << (shift - 1) : 0, past = (int32_t)1 << (ROUNDING_LEFT_MAX - left);
