@@ -65,9 +65,9 @@ double ctl_now(void);
 
 enum { CTL_DIRECTORY_BYTES = 32 };
 
-/* Makes a directory that only this user and root can enter or rename. In /tmp and not in $XDG_RUNTIME_DIR or
- * $TMPDIR: after su(1) these may name a directory of the user before, who can put another one in its place. False:
- * errno has the reason. */
+/* Makes a directory in /tmp that only this user and root can enter or rename. False: errno has the reason.
+ * $XDG_RUNTIME_DIR and $TMPDIR are not used: after su(1) they may name a directory of another user, and that user
+ * could replace what is in it. */
 bool ctl_make_directory(char path[CTL_DIRECTORY_BYTES]);
 
 /* A warning of the daemon, on stderr. Empty: nothing. */

@@ -83,8 +83,8 @@ bool scheduler_is_clear(const struct scheduler *scheduler, const struct schedule
  * outlives it. */
 void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_user *user,
 		     struct scheduler_access *accesses, size_t n);
-/* Adds `range` to the reads of a started entry whose first access has `needs_root`. True: the entry goes on.
- * False: an earlier or started entry conflicts; this one has stopped, and starts again when there is none. */
+/* A started entry, whose first access has `needs_root`, reads `range` as well. True: it goes on. False: an entry
+ * that is earlier, or has started, conflicts; this one stops, and starts again when there is no conflict. */
 bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *entry,
 			const struct tensor_range *range);
 /* Removes an entry that has ended or was given up. */

@@ -9,7 +9,7 @@
 /* `groups` >= 1. */
 int convolve_check(const struct kernel_call *call, int64_t groups, struct npumem_error *error);
 void convolve_plan(struct kernel_call *call, int64_t groups);
-/* As struct kernel has them, of the weights what is packed. */
+/* The members of struct kernel with these names. The pack is of the weights. */
 size_t convolve_scratch_bytes(const struct kernel_call *call);
 size_t convolve_pack_bytes(const struct kernel_call *call);
 bool convolve_pack(const struct kernel_call *call, void *pack);

@@ -1,5 +1,5 @@
-/* Sums of two products fit 32 bits but for one, twice 2^30, that comes out as -2^31 and nothing else does. One
- * less than each is in range, and is what is added in 64. */
+/* A sum of two products of 16 bits is -2^31 + 2^16 to 2^31. The instruction makes it in 32 bits, where 2^31 does not
+ * fit. So each sum starts at -1, is added to one of 64 bits, and the ones are added at the end. */
 #include "daemon/device/fixed/rows/dot.h"
 
 #include "daemon/device/fixed/rows/vectors/vector.h"

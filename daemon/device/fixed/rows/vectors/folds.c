@@ -211,8 +211,8 @@ VECTOR vector pool_load(const uint8_t *from, const unsigned bytes, const unsigne
 	return bytes == 1 ? vector_load8(from, VECTOR_N) : vector_load16(from, VECTOR_N);
 }
 
-/* Of each row first what is before it, then its columns, then what is after it: each covers what the one before
- * wrote too much. */
+/* Each row has its padding before, its columns, its padding after. They are written in this order: whole vectors
+ * write past the end of a part, and the next part overwrites that. */
 VECTOR void pool_columns(const struct fold_pool *p, const struct fold_by *by, const unsigned bytes,
 			 const unsigned width)
 {

@@ -12,7 +12,7 @@ VECTOR bool raw_is_source(const struct row *row, const struct row_source *source
 	return source->bytes == row->to.bytes && source->mask == -1;
 }
 
-/* Whether in1 and in2 and what is made of them have the container of the result, and its format. */
+/* Whether in1, in2 and the values before rounding have the container and the format of the result. */
 VECTOR bool raw_fits(const struct row *row)
 {
 	return row->to.shift == 0 && row->to.low < 0 && raw_is_source(row, &row->in1) &&

@@ -1,4 +1,4 @@
-/* AVX2's part of vector.h, which includes it: what is more than an expression. */
+/* The functions of vector.h for AVX2 that are longer than one expression (vector.def). Only vector.h includes it. */
 #ifndef DEVICE_VECTOR_AVX2_H
 #define DEVICE_VECTOR_AVX2_H
 

@@ -1,4 +1,5 @@
-/* AVX-512's part of vector.h, which includes it: masks of lanes, and what is more than an expression. */
+/* Masks of lanes, and the functions of vector.h for AVX-512 that are longer than one expression (vector.def). Only
+ * vector.h includes it. */
 #ifndef DEVICE_VECTOR_AVX512VNNI_H
 #define DEVICE_VECTOR_AVX512VNNI_H
 
@@ -70,7 +71,7 @@ VECTOR vector vector_bytes_table_read(const struct vector_bytes_table *table, ve
 	return _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(index), high);
 }
 
-/* Each step halves what is left of a vector, and puts two into one. */
+/* Each step adds the halves of two vectors, and packs both sums into one vector. */
 VECTOR vector vector_sum_each(const vector *x)
 {
 	vector fours[4], halves[2];

@@ -1,4 +1,4 @@
-/* NEON's part of vector.h, which includes it: what is more than an expression. */
+/* The functions of vector.h for NEON that are longer than one expression (vector.def). Only vector.h includes it. */
 #ifndef DEVICE_VECTOR_NEON_H
 #define DEVICE_VECTOR_NEON_H
 
