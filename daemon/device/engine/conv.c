@@ -3,11 +3,7 @@
 #include "daemon/device/engine/conv.h"
 
 #include "daemon/device/kernel_support/operands.h"
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
+#include "daemon/device/least.h"
 
 /* ---- the plan ---- */
 

@@ -5,11 +5,7 @@
 #include <string.h>
 
 #include "daemon/device/engine/conv_plan.h"
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
+#include "daemon/device/least.h"
 
 /* Taps [first, first + n) of an axis. */
 struct taps {

@@ -4,17 +4,13 @@
 #include <string.h>
 
 #include "daemon/device/fixed/rows/folds.h"
+#include "daemon/device/least.h"
 
 enum {
 	SEGMENT_MIN = 8,      /* steps: widening shorter segments takes longer than two parts */
 	DATA_PIECE = 1 << 14, /* elements between two looks, a multiple of any step's */
 	STEPS_MAX = 2048,     /* of a block between two looks: half a millisecond without vectors */
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 static void *carve(uint8_t **at, size_t *total, int64_t bytes)
 {

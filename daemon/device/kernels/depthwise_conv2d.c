@@ -9,6 +9,7 @@
 #include "daemon/device/kernel_support/gathered_pack.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/steps.h"
+#include "daemon/device/least.h"
 #include "daemon/device/memory/blocks.h"
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
@@ -76,22 +77,16 @@ static void plan(struct kernel_call *call)
 
 static void work_init(struct work *work, struct kernel_call *call)
 {
-	const struct kernel_operand *bias = operands_get(call, CONVOLUTION_BIAS);
 	struct way *way = call->plan;
 	work->call = call;
 	work->way = way;
 	work->piece = kernel_piece(call);
 	work->pending = work->looked = 0;
-	way->weighted.bias = bias ? bias->data : NULL;
+	weighted_load(&way->weighted, call, &convolution_roles);
 	if (way->whole)
 		depthwise_init(&work->depthwise, &way->window, &way->weighted.accumulator.result);
 	if (way->plane)
 		depthwise_plane_init(&work->padded, call, &way->window, &way->weighted);
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
 }
 
 static size_t scratch_bytes(const struct kernel_call *call)

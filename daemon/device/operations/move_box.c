@@ -5,6 +5,8 @@
  */
 #include "daemon/device/operations/move_box.h"
 
+#include "daemon/device/least.h"
+
 void move_box_init(struct move_box *box, uint8_t *to, const uint8_t *from, int64_t element_bytes)
 {
 	box->to = to;
@@ -101,11 +103,6 @@ static bool find_transpose(struct move_box *box)
 		from = to;
 	swap_loops(box, 1, from);
 	return true;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
 }
 
 struct run {

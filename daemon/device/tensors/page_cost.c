@@ -3,16 +3,13 @@
  * all written no page of plain memory faults. */
 #include "daemon/device/tensors/page_cost.h"
 
+#include "daemon/device/least.h"
+
 /* In half nanoseconds, as measured (tests/integration/test_attack_pages.py): the first write to a page of plain
  * memory and the first read of a page take 2 us; the first write after a sync takes 4 us. The first write to a
  * page of a disk's file may find blocks to convert, which once took 255 ms, so that each one is long. */
 enum { PLAIN_STEPS = 4000, SYNCED_STEPS = 8000, NEW_ON_DISK_STEPS = 400000 };
 enum { PAGE_BYTES = 4096, PAGE_OF_BITS_BYTES = 8 * PAGE_BYTES };
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* Bytes from the first to the last element that an NPU has. */
 static int64_t extent(const struct npumem_place *place)

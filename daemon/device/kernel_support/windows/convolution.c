@@ -46,10 +46,9 @@ void convolution_init(struct convolution *convolution, const struct kernel_call 
 void convolution_load(struct convolution *convolution)
 {
 	const struct kernel_call *call = convolution->call;
-	const struct kernel_operand *bias = operands_get(call, CONVOLUTION_BIAS);
 	convolution->weights = operands_get(call, CONVOLUTION_WEIGHTS)->data;
-	convolution->weighted.bias = bias ? bias->data : NULL;
 	convolution->pack = call->pack;
+	weighted_load(&convolution->weighted, call, &convolution_roles);
 }
 
 int64_t convolution_taps(const struct convolution *convolution, const struct phase *phase)

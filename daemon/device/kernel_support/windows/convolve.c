@@ -4,6 +4,7 @@
 #include "daemon/device/engine/product.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/windows/convolution_run.h"
+#include "daemon/device/least.h"
 
 int convolve_check(const struct kernel_call *call, int64_t groups, struct npumem_error *error)
 {
@@ -17,11 +18,6 @@ int convolve_check(const struct kernel_call *call, int64_t groups, struct npumem
 		return status;
 	struct npumem_dims want = {in->n, weights->c, window.h.out, window.w.out};
 	return operands_check_shape(call, CONVOLUTION_OUT, &want, "in, weights and the window give", error);
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* Taps at the ends that meet padding alone are left out: on a feature of one point, all but one. They are as many

@@ -6,6 +6,7 @@
 #include "daemon/device/fixed/rows/vectors/vector.h"
 #include "daemon/device/fixed/rows/vectors/vector_rounding.h"
 #include "daemon/device/kernel_support/windows/depthwise.h"
+#include "daemon/device/least.h"
 
 enum {
 	ABREAST = 4, /* vectors of outputs */
@@ -116,11 +117,6 @@ static void filter_init(struct filter *f, const struct strip *s, const struct de
 static __mmask64 inside(int64_t from, int64_t end)
 {
 	return low_bits(end - from) & ~low_bits(-from);
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* Vectors lie across the row from x to `end`, and below each other where that is all of it. */

@@ -5,16 +5,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "daemon/device/least.h"
+
 enum {
 	ALIGN = 64,
 	TAPS_LOOK = 128,     /* more of them are more than one step for each output */
 	BIAS_SHIFT_MAX = 40, /* a bias has at most 16 bits: the sum fits in 64 */
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 static int64_t aligned(int64_t bytes)
 {
@@ -104,7 +101,7 @@ static bool fill(struct depthwise_plane *p, const uint8_t *in)
 	int64_t pending = 0, plane = (p->rows * p->width + TAPS_ELEMENTS_PAST) * (int64_t)sizeof(*p->plane);
 	if (!p->feature && !kernel_clear(p->call, p->plane, plane, &pending))
 		return false;
-	int64_t piece = kernel_piece(p->call), stretch = w->in < piece ? w->in : piece;
+	int64_t piece = kernel_piece(p->call), stretch = least(w->in, piece);
 	for (int64_t y = 0; y < h->in; y++) {
 		int16_t *to = p->plane + (h->before + y) * p->width + w->before;
 		for (int64_t x = 0; x < w->in; x += stretch) {

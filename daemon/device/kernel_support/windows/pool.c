@@ -6,6 +6,7 @@
 #include "daemon/device/fixed/container.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/steps.h"
+#include "daemon/device/least.h"
 #include "daemon/device/memory/blocks.h"
 
 static int read_window(const struct kernel_call *call, struct window *window, struct npumem_error *error)
@@ -99,11 +100,6 @@ static bool is_turned(const struct kernel_call *call, const struct window *windo
 	const struct npumem_dims *in = &operands_get(call, POOL_IN)->shape,
 				 *out = &operands_get(call, POOL_OUT)->shape;
 	return (in->w > 1 || out->w > 1) && window->w.in == in->h && window->h.in == in->w && in->h != in->w;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* Whether a window's rows lie so far apart that they are copied one by one. */

@@ -89,10 +89,16 @@ void weighted_init(struct weighted *weighted, const struct kernel_call *call, co
 		.data_bytes = npumem_dtype_bytes(data->dtype),
 		.weight_bytes = npumem_dtype_bytes(weights->dtype),
 		.bias_dtype = bias ? bias->dtype : 0,
-		.bias = bias ? bias->data : NULL,
 	};
+	weighted_load(weighted, call, roles);
 	accumulator_init(&weighted->accumulator, weighted->data_bytes, weighted->weight_bytes, n_products,
 			 bias ? frac_bits - bias->frac_bits : 0, &result);
+}
+
+void weighted_load(struct weighted *weighted, const struct kernel_call *call, const struct weighted_roles *roles)
+{
+	const struct kernel_operand *bias = operands_get(call, roles->bias);
+	weighted->bias = bias ? bias->data : NULL;
 }
 
 int64_t weighted_most_bias(const struct weighted *weighted, enum isa isa, int64_t n)

@@ -27,6 +27,8 @@ struct weighted {
 /* Reads relu= as well. */
 void weighted_init(struct weighted *weighted, const struct kernel_call *call, const struct weighted_roles *roles,
 		   int64_t n_products);
+/* Takes the bias that the call has by now, where weighted_init was for a plan. */
+void weighted_load(struct weighted *weighted, const struct kernel_call *call, const struct weighted_roles *roles);
 
 /* Element i of data or weights, of `bytes` each. */
 static inline int32_t weighted_element(const void *elements, unsigned bytes, int64_t i)
