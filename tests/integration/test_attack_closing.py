@@ -261,7 +261,7 @@ class TurnedAwayInNumbers(Closing):
     options = ("--npu-bytes", str(MIB), "--limit-uid", f"{ALICE}:sessions=2")
     BYTES = 1 << 30
     SECONDS = 2
-    MOST_FDS = 500  # the processes that connect make thousands
+    MOST_FDS = 2000  # beside busy neighbours 650 were seen; if none was closed, it would be 16,000 a second
 
     def setUp(self):
         super().setUp()
