@@ -152,7 +152,8 @@ static inline uint64_t format_mix(uint64_t a, uint64_t b, uint64_t c)
 /* With `durable` the journal has rounds (log.h) instead of transactions, one behind the other. This is the head of
  * a round; its changes follow. */
 struct format_log {
-	uint64_t magic, seq;
+	uint64_t magic;
+	uint64_t seq; /* of a process's first round random, else one more than that of the round before */
 	uint64_t bytes; /* with this head */
 	uint32_t unused;
 	uint32_t crc; /* of the bytes before it and behind it */

@@ -319,6 +319,10 @@ int log_begin(struct store *store, const struct store_options *options)
 		if (!status)
 			log->buffers[i] = (struct log_buffer){.at = at, .used = sizeof(struct format_log)};
 	}
+	/* Unlike any other process's, so that a round which another one left behind ours is not taken for our next
+	 * one; and no client can guess it, as elements stay behind our last round that may be a round's bytes. */
+	if (!status)
+		status = calls_random(store->hooks, &log->seq, sizeof(log->seq));
 	if (status)
 		return status;
 	log->changed = heap_zalloc(store->heap, log_changed_words(store), sizeof(*log->changed));
@@ -333,9 +337,6 @@ int log_begin(struct store *store, const struct store_options *options)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&log->has_some, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	/* Unlike any other process's, so that a round which another one left behind ours is not taken for our next
-	 * one. */
-	log->seq = (uint64_t)store->epoch << 32;
 	log->tail = 0;
 	return 0;
 }

@@ -174,6 +174,82 @@ START_TEST(it_begins_anew_when_the_power_goes)
 }
 END_TEST
 
+/* A round that changes the first byte of local memory. */
+struct forged {
+	struct format_log head;
+	uint32_t file, bytes;
+	uint64_t off;
+	char data[8];
+};
+
+static struct forged forge(uint64_t seq)
+{
+	struct forged forged = {
+		.head = {.magic = FORMAT_LOG_MAGIC, .seq = seq, .bytes = sizeof(forged)},
+		.file = FORMAT_MEMORY,
+		.bytes = sizeof(forged.data),
+		.off = FORMAT_PAGE_BYTES,
+		.data = "forged",
+	};
+
+	forged.head.crc = format_log_crc(&forged.head);
+	return forged;
+}
+
+/* All elements are these. The log begins anew once, and ends where one of them begins. */
+static void keep_elements(const struct forged *forged)
+{
+	enum { OFF = 4096, BYTES = 72 * sizeof(*forged) };
+	const unsigned heads = sizeof(struct format_log) + sizeof(struct format_change);
+	const unsigned rounds = (1 << 16) / (BYTES + heads) + 1;
+
+	open_durable();
+	for (unsigned i = 0; i < BYTES; i += sizeof(*forged))
+		memcpy((char *)store_memory(state.store) + OFF + i, forged, sizeof(*forged));
+	for (unsigned round = 0; round < rounds; round++) {
+		store_keep(state.store, OFF, BYTES);
+		flush();
+	}
+	store_keep(state.store, OFF, sizeof(*forged));
+	flush();
+}
+
+/* The number of the log's last round; the elements begin behind it. */
+static uint64_t last_round(void)
+{
+	size_t bytes;
+	char *journal = state_read(state_path("journal"), &bytes), *at = journal + FORMAT_RECORDS_OFF;
+	struct format_log head, last;
+
+	memcpy(&head, at, sizeof(head));
+	do {
+		last = head;
+		at += last.bytes;
+		memcpy(&head, at, sizeof(head));
+	} while (head.bytes != sizeof(struct forged));
+	ck_assert_uint_eq(head.magic, FORMAT_LOG_MAGIC);
+	free(journal);
+	return last.seq;
+}
+
+/* Elements stay behind the log's end from before it began anew. A client that knew the next number, as from a
+ * daemon of its own, could make recovery take them for a round. */
+START_TEST(elements_are_no_round)
+{
+	struct forged forged = forge(0);
+
+	keep_elements(&forged);
+	forged = forge(last_round() + 1);
+	state_tear_down();
+	state_set_up();
+	keep_elements(&forged);
+	last_round();
+	state_reopen(false);
+	ck_assert_int_eq(byte_at(0), 0);
+	state_close(true);
+}
+END_TEST
+
 /* A commit that is longer than the log. */
 START_TEST(one_that_is_longer_than_the_log)
 {
@@ -639,6 +715,7 @@ Suite *suite_log(void)
 	tcase_add_loop_test(tcase, a_damaged_round_ends_it, 0, 4);
 	tcase_add_test(tcase, it_begins_anew);
 	tcase_add_test(tcase, it_begins_anew_when_the_power_goes);
+	tcase_add_test(tcase, elements_are_no_round);
 	tcase_add_test(tcase, one_that_is_longer_than_the_log);
 	tcase_add_test(tcase, a_round_longer_than_the_log);
 	tcase_add_test(tcase, shares_of_changes_of_tables);
