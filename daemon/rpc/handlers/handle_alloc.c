@@ -54,8 +54,9 @@ static int read_allocation(struct call *call, struct call_allocating *to, size_t
 	return 0;
 }
 
-int resolve_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
+int resolve_alloc(struct call *call)
 {
+	const Npumem__V1__AllocRequest *request = call->request->alloc;
 	int status = 0;
 
 	for (size_t i = 0; i < request->n_tensors && i < TENSORS_ALLOC_MAX && !status; i++)
@@ -128,8 +129,9 @@ static int read_allocations(struct call *call, const Npumem__V1__AllocRequest *r
 	return status;
 }
 
-int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
+int handle_tensors_alloc(struct call *call)
 {
+	const Npumem__V1__AllocRequest *request = call->request->alloc;
 	int status = call->allocating ? 0 : read_allocations(call, request);
 	struct call_allocating *to = call->allocating;
 	size_t n = request->n_tensors;

@@ -227,9 +227,9 @@ static int step(struct compacting *compacting)
 }
 
 /* A real one has the device for itself; a dry one reads it a part at a time, while others change it. */
-int resolve_compact(struct call *call, const Npumem__V1__CompactRequest *request)
+int resolve_compact(struct call *call)
 {
-	if (request->dry_run)
+	if (call->request->compact->dry_run)
 		return 0;
 	call->entry.is_exclusive = true;
 	call->entry.gives_way = stops_is_charged(call->session);
@@ -250,8 +250,9 @@ static void begin(struct call *call, bool dry_run, struct compacting *compacting
 	compacting->before = largest_free(call);
 }
 
-int handle_compact(struct call *call, const Npumem__V1__CompactRequest *request)
+int handle_compact(struct call *call)
 {
+	const Npumem__V1__CompactRequest *request = call->request->compact;
 	struct compacting *compacting;
 	int status;
 

@@ -29,7 +29,7 @@ static void fill_limits(const struct session *session, Npumem__V1__Limit rows[LI
 	}
 }
 
-int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request)
+int handle_device_info(struct call *call)
 {
 	Npumem__V1__Limit limits[LIMITS_N], *pointers[LIMITS_N];
 	const struct device_options *options = device_options(call->rpc->service->device);
@@ -52,7 +52,7 @@ int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request
 	info.session = call->session->id;
 	info.pid = (uint32_t)getpid();
 	info.isa = (char *)isa_name(options->isa);
-	if (request->details) {
+	if (call->request->info->details) {
 		fill_limits(call->session, limits, pointers);
 		info.resume_seconds = persist->resume_seconds;
 		info.state_dir = (char *)(uintptr_t)(persist->directory ? persist->directory : "");
@@ -64,7 +64,7 @@ int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request
 	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_INFO, &info.base, call->error);
 }
 
-int handle_device_plan(struct call *call, const Npumem__V1__PlanRequest *request)
+int handle_device_plan(struct call *call)
 {
 	const struct npumem_geometry *geometry = &device_options(call->rpc->service->device)->geometry;
 	Npumem__V1__Plan message = NPUMEM__V1__PLAN__INIT;
@@ -72,7 +72,7 @@ int handle_device_plan(struct call *call, const Npumem__V1__PlanRequest *request
 	struct convert_place place;
 	struct npumem_spec spec;
 	struct npumem_plan plan;
-	int status = wire_spec(request->spec, &spec, call->error);
+	int status = wire_spec(call->request->plan->spec, &spec, call->error);
 
 	if (!status)
 		status = npumem_plan(geometry, &spec, &plan, call->error);
@@ -99,13 +99,13 @@ int handle_device_plan(struct call *call, const Npumem__V1__PlanRequest *request
 }
 
 /* The formulas check and answer: no device or tensor is touched, so that every client may ask. */
-int handle_device_numeric(struct call *call, const Npumem__V1__NumericRequest *request)
+int handle_device_numeric(struct call *call)
 {
 	struct npumem_numeric question;
 	struct npumem_numeric_answer answer;
 	struct convert_advise parts;
 	struct convert_answer to;
-	int status = convert_question_from(request, &parts, &question, call->error);
+	int status = convert_question_from(call->request->numeric, &parts, &question, call->error);
 
 	if (!status)
 		status = npumem_numeric(&question, &answer, call->error);
@@ -116,13 +116,12 @@ int handle_device_numeric(struct call *call, const Npumem__V1__NumericRequest *r
 }
 
 /* The server ends when this was answered. */
-int handle_device_shutdown(struct call *call, const Npumem__V1__ShutdownRequest *request)
+int handle_device_shutdown(struct call *call)
 {
 	Npumem__V1__ShuttingDown message = NPUMEM__V1__SHUTTING_DOWN__INIT;
 	struct rpc *rpc = call->rpc;
 	int status;
 
-	(void)request;
 	if (!session_is_admin(call->session))
 		return npumem_error_set(call->error, NPUMEM_PERMISSION_DENIED,
 					"only root and uid %" PRIu32 ", as whom the daemon runs, may shut it down",
@@ -148,8 +147,9 @@ static int claim_part(struct call *call)
 	return inspect_dump_part(&call->dumping.dump, claim_root, call, &call->dumping.claimed_bytes, call->error);
 }
 
-int resolve_dump(struct call *call, const Npumem__V1__DumpRequest *request)
+int resolve_dump(struct call *call)
 {
+	const Npumem__V1__DumpRequest *request = call->request->dump;
 	int status = inspect_dump_begin(&call->dumping.dump, call->session, request->npu, request->offset,
 					request->bytes, call->error);
 
@@ -194,9 +194,9 @@ static int dump_on(struct call *call, void *arg)
 	return status ? status : perform_go_behind(call, dump_on, arg);
 }
 
-int handle_device_dump(struct call *call, const Npumem__V1__DumpRequest *request)
+int handle_device_dump(struct call *call)
 {
-	size_t bytes = (size_t)request->bytes, expected = bytes + REPLY_TAG_BYTES;
+	size_t bytes = (size_t)call->request->dump->bytes, expected = bytes + REPLY_TAG_BYTES;
 	int status = reply_reserve(&call->reply, bytes + 2 * REPLY_TAG_BYTES, call->error);
 
 	if (status)

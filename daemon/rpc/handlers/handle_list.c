@@ -54,8 +54,9 @@ static int on_counted(struct call *call, void *arg)
 	return 0;
 }
 
-int handle_list(struct call *call, const Npumem__V1__ListRequest *request)
+int handle_list(struct call *call)
 {
+	const Npumem__V1__ListRequest *request = call->request->list;
 	unsigned most = request->limit && request->limit < PAGE_TENSORS_MAX ? request->limit : PAGE_TENSORS_MAX;
 	struct tensor_page *page = tensor_page_new(call, most);
 	int status;

@@ -49,7 +49,7 @@ static int withdraw_single(struct call *call)
 	return operate_withdraw(call->operate) ? end_single(call) : CALL_ELSEWHERE;
 }
 
-static int handle_single(struct call *call)
+int handle_operation(struct call *call)
 {
 	struct operate *operate = call->operate;
 	struct op *op = &operate->prepared.op;
@@ -69,25 +69,25 @@ static int handle_single(struct call *call)
 	return operate_run(operate, cost, on_run) ? CALL_ELSEWHERE : end_single(call);
 }
 
-#define OPERATION(name, Message)                                                                                  \
-	int resolve_##name(struct call *call, const Npumem__V1__##Message *request)                               \
-	{                                                                                                         \
-		int status = operate_new(call);                                                                   \
-		if (!status)                                                                                      \
-			status = prepare_##name(&call->binding, request, &call->operate->prepared, call->error);  \
-		return status ? status : operate_claim(call);                                                     \
-	}                                                                                                         \
-	int handle_operations_##name(struct call *call, const Npumem__V1__##Message *request)                     \
-	{                                                                                                         \
-		(void)request;                                                                                    \
-		return handle_single(call);                                                                       \
-	}
+_Static_assert(NPUMEM__V1__REQUEST__CALL_RUN - NPUMEM__V1__REQUEST__CALL_WRITE ==
+		       NPUMEM__V1__OPERATION__KIND_RUN - NPUMEM__V1__OPERATION__KIND_WRITE,
+	       "the requests are numbered as the operations of a submit");
 
-OPERATION(write, WriteRequest)
-OPERATION(read, ReadRequest)
-OPERATION(fill, FillRequest)
-OPERATION(copy, CopyRequest)
-OPERATION(run, RunRequest)
+int resolve_operation(struct call *call)
+{
+	const Npumem__V1__Request *request = call->request;
+	Npumem__V1__Operation operation = NPUMEM__V1__OPERATION__INIT;
+	int status = operate_new(call);
+
+	if (status)
+		return status;
+	operation.kind_case =
+		(Npumem__V1__Operation__KindCase)(NPUMEM__V1__OPERATION__KIND_WRITE + request->call_case -
+						  NPUMEM__V1__REQUEST__CALL_WRITE);
+	operation.write = request->write; /* or what it is, in the same place */
+	status = prepare_operation(&call->binding, &operation, &call->operate->prepared, call->error);
+	return status ? status : operate_claim(call);
+}
 
 /* ---- a submit: its tensors ---- */
 
@@ -129,7 +129,7 @@ int submission_refuse(struct call *call, size_t index, const struct op *op)
 	return error->status;
 }
 
-static int resolve_operation(struct call *call, size_t index, const Npumem__V1__Operation *operation)
+static int resolve_part(struct call *call, size_t index, const Npumem__V1__Operation *operation)
 {
 	struct prepare_op prepared;
 	int status = names_check_label(operation->label, call->error);
@@ -180,8 +180,9 @@ static void restart(struct call *call)
 }
 
 /* In as many turns of the loop as it takes, and one more in which all enter their queues. */
-int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
+int resolve_submit(struct call *call)
 {
+	const Npumem__V1__SubmitRequest *request = call->request->submit;
 	bool may_pause = rpc_has_loop(call->rpc), was_paused = call->n_resolved;
 	bool is_last_turn = call->n_resolved == request->n_operations;
 	size_t most = call->binding.n + FOUND_AT_ONCE;
@@ -195,7 +196,7 @@ int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	while (!status && call->n_resolved < request->n_operations) {
 		if (may_pause && call->binding.n >= most)
 			return CALL_LATER;
-		status = resolve_operation(call, call->n_resolved, request->operations[call->n_resolved]);
+		status = resolve_part(call, call->n_resolved, request->operations[call->n_resolved]);
 		call->n_resolved++;
 	}
 	if (was_paused && !status && !is_last_turn)
@@ -261,8 +262,9 @@ static struct submission *submission_new(struct call *call, const Npumem__V1__Su
 	return submission;
 }
 
-int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
+int handle_submit(struct call *call)
 {
+	const Npumem__V1__SubmitRequest *request = call->request->submit;
 	struct submission *submission;
 	size_t n_group = longest_group(request), n_parts = n_group;
 

@@ -188,15 +188,16 @@ static const struct record_steps watching = {.answer = watch};
 
 /* A record that begins with all tensors, or between requests, has the device for itself; one that will be refused
  * does not wait for it. */
-int resolve_record(struct call *call, const Npumem__V1__RecordRequest *request)
+int resolve_record(struct call *call)
 {
-	call->entry.is_exclusive =
-		session_is_admin(call->session) && request->action != NPUMEM__V1__RECORD_ACTION__RECORD_TAKE;
+	call->entry.is_exclusive = session_is_admin(call->session) &&
+				   call->request->record->action != NPUMEM__V1__RECORD_ACTION__RECORD_TAKE;
 	return 0;
 }
 
-int handle_record(struct call *call, const Npumem__V1__RecordRequest *request)
+int handle_record(struct call *call)
 {
+	const Npumem__V1__RecordRequest *request = call->request->record;
 	struct recorder *recorder = &call->rpc->service->recorder;
 	Npumem__V1__Recorded message = NPUMEM__V1__RECORDED__INIT;
 	int status;

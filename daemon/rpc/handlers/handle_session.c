@@ -14,14 +14,14 @@
 
 /* ---- system memory ---- */
 
-int handle_session_share(struct call *call, const Npumem__V1__ShareRequest *request)
+int handle_session_share(struct call *call)
 {
 	Npumem__V1__Shared message = NPUMEM__V1__SHARED__INIT;
 	struct segment *segment;
 	int status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
 
 	if (!status)
-		status = segments_share(call->session, request->segment, &segment, call->error);
+		status = segments_share(call->session, call->request->share->segment, &segment, call->error);
 	if (status)
 		return status;
 	call->recording.shared = segment;
@@ -32,13 +32,13 @@ int handle_session_share(struct call *call, const Npumem__V1__ShareRequest *requ
 	return 0;
 }
 
-int handle_session_unshare(struct call *call, const Npumem__V1__UnshareRequest *request)
+int handle_session_unshare(struct call *call)
 {
 	Npumem__V1__Unshared message = NPUMEM__V1__UNSHARED__INIT;
 	int status = reply_reserve(&call->reply, 2 * REPLY_TAG_BYTES, call->error);
 
 	if (!status)
-		status = segments_unshare(call->session, request->segment, call->error);
+		status = segments_unshare(call->session, call->request->unshare->segment, call->error);
 	if (!status)
 		reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_UNSHARED, &message.base);
 	return status;
@@ -46,8 +46,9 @@ int handle_session_unshare(struct call *call, const Npumem__V1__UnshareRequest *
 
 /* ---- events ---- */
 
-int handle_session_subscribe(struct call *call, const Npumem__V1__SubscribeRequest *request)
+int handle_session_subscribe(struct call *call)
 {
+	const Npumem__V1__SubscribeRequest *request = call->request->subscribe;
 	Npumem__V1__Subscribed message = NPUMEM__V1__SUBSCRIBED__INIT;
 	struct rpc_peer *peer = call->peer;
 	unsigned kinds = 0;
@@ -96,8 +97,9 @@ static int go_on_as(struct call *call, const Npumem__V1__ResumeRequest *request)
 	return persist_session_begin(call->session, true, call->error);
 }
 
-int handle_session_resume(struct call *call, const Npumem__V1__ResumeRequest *request)
+int handle_session_resume(struct call *call)
 {
+	const Npumem__V1__ResumeRequest *request = call->request->resume;
 	Npumem__V1__Resumed message = NPUMEM__V1__RESUMED__INIT;
 	const struct persist *persist = &call->rpc->service->persist;
 	struct session *session = call->session;
@@ -143,10 +145,10 @@ static void cancel_other(struct call *call)
 		 npumem_error_set(call->error, NPUMEM_CANCELLED, "request %" PRIu64 " was cancelled", call->id));
 }
 
-int handle_session_cancel(struct call *call, const Npumem__V1__CancelRequest *request)
+int handle_session_cancel(struct call *call)
 {
 	Npumem__V1__Cancelled message = NPUMEM__V1__CANCELLED__INIT;
-	struct call *other = find(call->peer, request->request_id);
+	struct call *other = find(call->peer, call->request->cancel->request_id);
 	int status;
 
 	other = other == call ? NULL : other;

@@ -21,8 +21,9 @@ static int check(const struct call *call, const Npumem__V1__SnapshotRequest *req
 }
 
 /* A request that will be refused does not wait for the device. */
-int resolve_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *request)
+int resolve_snapshot(struct call *call)
 {
+	const Npumem__V1__SnapshotRequest *request = call->request->snapshot;
 	int status;
 
 	if (request->snapshot)
@@ -121,8 +122,9 @@ static int give_up(struct call *call)
 	return perform_later(call, INT64_MAX, snapshot_give_back, tell_gone, service);
 }
 
-int handle_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *request)
+int handle_snapshot(struct call *call)
 {
+	const Npumem__V1__SnapshotRequest *request = call->request->snapshot;
 	struct service *service = call->rpc->service;
 	int status;
 

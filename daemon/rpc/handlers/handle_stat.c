@@ -295,11 +295,11 @@ static int count(struct call *call, void *arg)
 	return answer(call);
 }
 
-int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request)
+int handle_device_stat(struct call *call)
 {
 	int64_t npu_bytes = device_options(call->rpc->service->device)->geometry.npu_bytes;
 
-	if (request->reset && !session_is_admin(call->session))
+	if (call->request->stat->reset && !session_is_admin(call->session))
 		return npumem_error_set(
 			call->error, NPUMEM_PERMISSION_DENIED,
 			"uid %u may not reset what other users read: only root and the daemon's uid",

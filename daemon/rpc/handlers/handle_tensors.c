@@ -73,8 +73,9 @@ static int check_view(struct call *call, const Npumem__V1__ViewRequest *request)
 }
 
 /* It does not wait for the operations on the tensor's bytes. */
-int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request)
+int resolve_view(struct call *call)
 {
+	const Npumem__V1__ViewRequest *request = call->request->view;
 	struct tensor *base;
 	int status = check_view(call, request);
 
@@ -105,8 +106,9 @@ static int answer_view(struct call *call)
 	return perform_read_too(call, call->binding.tensors[0], report_view);
 }
 
-int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *request)
+int handle_tensors_view(struct call *call)
 {
+	const Npumem__V1__ViewRequest *request = call->request->view;
 	const int64_t *frac_bits =
 		request->frac_bits_given_case == NPUMEM__V1__VIEW_REQUEST__FRAC_BITS_GIVEN_FRAC_BITS
 			? &request->frac_bits
@@ -123,20 +125,25 @@ int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *reques
 	return status ? status : answer_view(call);
 }
 
-int resolve_open(struct call *call, const Npumem__V1__OpenRequest *request)
+int resolve_open_of(struct call *call, const Npumem__V1__Ref *ref)
 {
-	return resolve_one(call, request->tensor, "the tensor to open", ACCESS_READ, CLAIM_READ);
+	return resolve_one(call, ref, "the tensor to open", ACCESS_READ, CLAIM_READ);
 }
 
-int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *request)
+int resolve_open(struct call *call)
 {
-	(void)request;
+	return resolve_open_of(call, call->request->open->tensor);
+}
+
+int handle_tensors_open(struct call *call)
+{
 	return answer_bound(call);
 }
 
 /* A write, so that requests that arrived before it do not see it. */
-int resolve_grant(struct call *call, const Npumem__V1__GrantRequest *request)
+int resolve_grant(struct call *call)
 {
+	const Npumem__V1__GrantRequest *request = call->request->grant;
 	int status = wire_check_enum(&npumem__v1__access__descriptor, "access", (int)request->access, call->error);
 
 	if (!status && !request->access)
@@ -145,8 +152,9 @@ int resolve_grant(struct call *call, const Npumem__V1__GrantRequest *request)
 		      : resolve_one(call, request->tensor, "the tensor to grant", ACCESS_OWN, CLAIM_WRITE);
 }
 
-int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *request)
+int handle_tensors_grant(struct call *call)
 {
+	const Npumem__V1__GrantRequest *request = call->request->grant;
 	int status = tensors_grant(call->session, call->binding.tensors[0], request->uid,
 				   (enum record_access)(request->access - NPUMEM__V1__ACCESS__ACCESS_NONE),
 				   call->error);
@@ -157,27 +165,28 @@ int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *requ
 /* ---- renaming ---- */
 
 /* A write, as threads read the names of what they use. */
-int resolve_rename(struct call *call, const Npumem__V1__RenameRequest *request)
+int resolve_rename(struct call *call)
 {
+	const Npumem__V1__RenameRequest *request = call->request->rename;
 	int status = resolve_one(call, request->tensor, "the tensor to rename", ACCESS_OWN, CLAIM_WRITE);
 
 	return status ? status : call_claim_name(call, record_of(call->binding.tensors[0])->uid, request->name);
 }
 
-int handle_tensors_rename(struct call *call, const Npumem__V1__RenameRequest *request)
+int handle_tensors_rename(struct call *call)
 {
 	int status;
 
 	repeat_before_change(call->session, call->binding.tensors[0]);
-	status = tensors_rename(call->session, call->binding.tensors[0], request->name, call->error);
+	status = tensors_rename(call->session, call->binding.tensors[0], call->request->rename->name, call->error);
 	return status ? status : answer_bound(call);
 }
 
 /* ---- sealing ---- */
 
-int resolve_seal(struct call *call, const Npumem__V1__SealRequest *request)
+int resolve_seal(struct call *call)
 {
-	return resolve_one(call, request->tensor, "the tensor to seal", ACCESS_OWN, CLAIM_WRITE);
+	return resolve_one(call, call->request->seal->tensor, "the tensor to seal", ACCESS_OWN, CLAIM_WRITE);
 }
 
 static void check_seal(void *arg)
@@ -200,12 +209,11 @@ static int on_seal_checked(struct call *call, void *arg)
 	return status ? status : answer_bound(call);
 }
 
-int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *request)
+int handle_tensors_seal(struct call *call)
 {
 	struct tensor *tensor = call->binding.tensors[0];
 	int status = life_keep_error(call);
 
-	(void)request;
 	if (status)
 		return status;
 	/* Here, where grants may be read: the base's name may not be the session's to know. */
@@ -241,8 +249,9 @@ static int find_all(struct call *call, const Npumem__V1__FreeRequest *request)
 	return 0;
 }
 
-int resolve_free(struct call *call, const Npumem__V1__FreeRequest *request)
+int resolve_free(struct call *call)
 {
+	const Npumem__V1__FreeRequest *request = call->request->free;
 	int status = 0;
 
 	if (!request->n_tensors)
@@ -289,11 +298,10 @@ static int on_forgotten(struct call *call, void *arg)
 	return free_some(call, arg);
 }
 
-int handle_free(struct call *call, const Npumem__V1__FreeRequest *request)
+int handle_free(struct call *call)
 {
 	int64_t cost = 0;
 
-	(void)request;
 	for (size_t i = 0; i < call->binding.n; i++)
 		cost += device_forget_cost(call->rpc->service->device, call->binding.tensors[i]);
 	for (size_t i = 0; i < call->binding.n; i++)

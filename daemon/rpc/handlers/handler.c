@@ -1,26 +1,20 @@
 #include "daemon/rpc/handlers/handler.h"
 
-#define METHOD(name, CALL, Message, kind, keeps, record, handler, resolver)                                       \
-	static int resolve_row_##name(struct call *call)                                                          \
-	{                                                                                                         \
-		return resolver(call, call->request->name);                                                       \
-	}                                                                                                         \
-	static int handle_row_##name(struct call *call)                                                           \
-	{                                                                                                         \
-		return handler(call, call->request->name);                                                        \
-	}
-#include "proto/methods.def"
-#undef METHOD
-
 /* A request that is of no row has been refused when it was decoded. */
 static const struct {
 	int (*resolve)(struct call *call);
 	int (*handle)(struct call *call);
 } rows[] = {
-#define METHOD(name, ...) {resolve_row_##name, handle_row_##name},
+#define METHOD(name, CALL, Message, kind, keeps, record, handler, resolver) {resolver, handler},
 #include "proto/methods.def"
 #undef METHOD
 };
+
+int handler_nothing(struct call *call)
+{
+	(void)call;
+	return 0;
+}
 
 int handler_resolve(struct call *call)
 {

@@ -224,15 +224,14 @@ static void *duplicate(struct expansion *expansion, const void *from, size_t byt
 	return to ? memcpy(to, from, bytes) : NULL;
 }
 
-static bool duplicate_run(struct expansion *expansion, Npumem__V1__Operation *operation)
+static bool own_operands(struct expansion *expansion, Npumem__V1__RunRequest *run)
 {
-	Npumem__V1__RunRequest *run = duplicate(expansion, operation->run, sizeof(*run));
-	size_t n = operation->run->n_operands;
+	size_t n = run->n_operands;
 
-	operation->run = run;
-	if (run && n)
-		run->operands = duplicate(expansion, run->operands, n * sizeof(void *));
-	if (!run || (n && !run->operands))
+	if (!n)
+		return true;
+	run->operands = duplicate(expansion, run->operands, n * sizeof(void *));
+	if (!run->operands)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		run->operands[i] = duplicate(expansion, run->operands[i], sizeof(*run->operands[i]));
@@ -247,34 +246,20 @@ static Npumem__V1__Operation *own_operation(struct expansion *expansion, size_t 
 {
 	const Npumem__V1__Operation *from = expansion->list->request->operations[index];
 	Npumem__V1__Operation *to = expansion->operations[index];
-	bool is_whole = true;
+	const ProtobufCMessage *kind;
 
 	if (to != from)
 		return to;
 	to = duplicate(expansion, from, sizeof(*from));
-	if (!to)
+	if (!to || from->kind_case == NPUMEM__V1__OPERATION__KIND__NOT_SET)
+		return to;
+	kind = &from->write->base; /* or what it is, in the same place */
+	to->write = duplicate(expansion, kind, kind->descriptor->sizeof_message);
+	if (!to->write ||
+	    (from->kind_case == NPUMEM__V1__OPERATION__KIND_RUN && !own_operands(expansion, to->run)))
 		return NULL;
-	switch (from->kind_case) {
-	case NPUMEM__V1__OPERATION__KIND_WRITE:
-		is_whole = (to->write = duplicate(expansion, from->write, sizeof(*from->write)));
-		break;
-	case NPUMEM__V1__OPERATION__KIND_READ:
-		is_whole = (to->read = duplicate(expansion, from->read, sizeof(*from->read)));
-		break;
-	case NPUMEM__V1__OPERATION__KIND_FILL:
-		is_whole = (to->fill = duplicate(expansion, from->fill, sizeof(*from->fill)));
-		break;
-	case NPUMEM__V1__OPERATION__KIND_COPY:
-		is_whole = (to->copy = duplicate(expansion, from->copy, sizeof(*from->copy)));
-		break;
-	case NPUMEM__V1__OPERATION__KIND_RUN:
-		is_whole = duplicate_run(expansion, to);
-		break;
-	default:
-		break;
-	}
-	expansion->operations[index] = is_whole ? to : expansion->operations[index];
-	return is_whole ? to : NULL;
+	expansion->operations[index] = to;
+	return to;
 }
 
 /* Where it has a segment: the fields that say which. */
@@ -364,7 +349,7 @@ int lists_expand(struct call *call)
 /* ---- the requests ---- */
 
 /* Room for the answer first: a list that cannot be told of is not kept. */
-int handle_lists_keep(struct call *call, const Npumem__V1__KeepRequest *request)
+int handle_lists_keep(struct call *call)
 {
 	Npumem__V1__Kept message = NPUMEM__V1__KEPT__INIT;
 	int status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
@@ -373,15 +358,15 @@ int handle_lists_keep(struct call *call, const Npumem__V1__KeepRequest *request)
 		status = keep_list(call, &message.bytes);
 	if (status)
 		return status;
-	message.list = request->list;
+	message.list = call->request->keep->list;
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_KEPT, &message.base);
 	return 0;
 }
 
-int handle_lists_unkeep(struct call *call, const Npumem__V1__UnkeepRequest *request)
+int handle_lists_unkeep(struct call *call)
 {
 	Npumem__V1__Unkept message = NPUMEM__V1__UNKEPT__INIT;
 	int status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_UNKEPT, &message.base, call->error);
 
-	return status ? status : drop(call->peer, request->list, call->error);
+	return status ? status : drop(call->peer, call->request->unkeep->list, call->error);
 }

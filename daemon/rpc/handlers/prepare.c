@@ -51,8 +51,8 @@ static int prepare_segment(struct binding *binding, uint64_t id, uint64_t offset
 	return 0;
 }
 
-int prepare_write(struct binding *binding, const Npumem__V1__WriteRequest *message, struct prepare_op *to,
-		  struct npumem_error *error)
+static int prepare_write(struct binding *binding, const Npumem__V1__WriteRequest *message, struct prepare_op *to,
+			 struct npumem_error *error)
 {
 	struct op *op = &to->op;
 	size_t element, bytes = message->data.len;
@@ -80,8 +80,8 @@ int prepare_write(struct binding *binding, const Npumem__V1__WriteRequest *messa
 	return 0;
 }
 
-int prepare_read(struct binding *binding, const Npumem__V1__ReadRequest *message, struct prepare_op *to,
-		 struct npumem_error *error)
+static int prepare_read(struct binding *binding, const Npumem__V1__ReadRequest *message, struct prepare_op *to,
+			struct npumem_error *error)
 {
 	struct op *op = &to->op;
 	int status;
@@ -101,8 +101,8 @@ int prepare_read(struct binding *binding, const Npumem__V1__ReadRequest *message
 	return 0;
 }
 
-int prepare_fill(struct binding *binding, const Npumem__V1__FillRequest *message, struct prepare_op *to,
-		 struct npumem_error *error)
+static int prepare_fill(struct binding *binding, const Npumem__V1__FillRequest *message, struct prepare_op *to,
+			struct npumem_error *error)
 {
 	struct op *op = &to->op;
 
@@ -121,8 +121,8 @@ int prepare_fill(struct binding *binding, const Npumem__V1__FillRequest *message
 	return binding_find(binding, message->tensor, "the tensor to fill", ACCESS_WRITE, &op->tensor, error);
 }
 
-int prepare_copy(struct binding *binding, const Npumem__V1__CopyRequest *message, struct prepare_op *to,
-		 struct npumem_error *error)
+static int prepare_copy(struct binding *binding, const Npumem__V1__CopyRequest *message, struct prepare_op *to,
+			struct npumem_error *error)
 {
 	int status;
 
@@ -189,8 +189,8 @@ int prepare_check_operands(const Npumem__V1__RunRequest *message, struct npumem_
 	return 0;
 }
 
-int prepare_run(struct binding *binding, const Npumem__V1__RunRequest *message, struct prepare_op *to,
-		struct npumem_error *error)
+static int prepare_run(struct binding *binding, const Npumem__V1__RunRequest *message, struct prepare_op *to,
+		       struct npumem_error *error)
 {
 	struct op *op = &to->op;
 	int status;

@@ -14,23 +14,11 @@ struct prepare_op {
 	struct npumem_param params[NPUMEM_PARAMS_MAX];
 };
 
-/* Each: 0; INVALID, NOT_FOUND. `to` is then undefined, but its kind is set. */
-int prepare_write(struct binding *binding, const Npumem__V1__WriteRequest *message, struct prepare_op *to,
-		  struct npumem_error *error);
-/* The destination is not set: it is where the reply has room by then. */
-int prepare_read(struct binding *binding, const Npumem__V1__ReadRequest *message, struct prepare_op *to,
-		 struct npumem_error *error);
-int prepare_fill(struct binding *binding, const Npumem__V1__FillRequest *message, struct prepare_op *to,
-		 struct npumem_error *error);
-int prepare_copy(struct binding *binding, const Npumem__V1__CopyRequest *message, struct prepare_op *to,
-		 struct npumem_error *error);
-int prepare_run(struct binding *binding, const Npumem__V1__RunRequest *message, struct prepare_op *to,
-		struct npumem_error *error);
-
 /* Whether a run's operands are as many, and their roles as long, as a kernel's can be. 0; INVALID. */
 int prepare_check_operands(const Npumem__V1__RunRequest *message, struct npumem_error *error);
 
-/* Any of them. INVALID also where the operation has no kind, or one that this daemon does not know. */
+/* 0; INVALID, also where the operation has no kind, or one that this daemon does not know; NOT_FOUND. `to` is then
+ * undefined, but its kind is set. The destination of a read is not set: it is where the reply has room by then. */
 int prepare_operation(struct binding *binding, const Npumem__V1__Operation *message, struct prepare_op *to,
 		      struct npumem_error *error);
 

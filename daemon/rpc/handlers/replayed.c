@@ -54,19 +54,6 @@ static const struct results_cell *find(const struct call *call, enum results_kin
 	return found;
 }
 
-/* call->handle where the reply was made already. */
-static int nothing_to_do(struct call *call)
-{
-	(void)call;
-	return 0;
-}
-
-/* call->handle where the tensor of the request still exists. */
-static int open_tensor(struct call *call)
-{
-	return handle_tensors_open(call, NULL);
-}
-
 /* ---- tensors ---- */
 
 struct gone {
@@ -150,19 +137,17 @@ static int replayed_alloc(struct call *call, const Npumem__V1__AllocRequest *req
 	for (size_t i = 0; i < n; i++)
 		append_one(call, request->tensors[i], tensors[i], gone[i]);
 	reply_close(&call->reply, mark, n * TENSOR_MESSAGE_EXPECTED_BYTES);
-	call->handle = nothing_to_do;
+	call->handle = handler_nothing;
 	return 0;
 }
 
 static int resolve_tensor(struct call *call, uint64_t handle)
 {
-	Npumem__V1__OpenRequest open = NPUMEM__V1__OPEN_REQUEST__INIT;
 	Npumem__V1__Ref ref = NPUMEM__V1__REF__INIT;
 
 	ref.handle = handle;
-	open.tensor = &ref;
-	call->handle = open_tensor;
-	return resolve_open(call, &open);
+	call->handle = handle_tensors_open;
+	return resolve_open_of(call, &ref);
 }
 
 static int answer_gone(struct call *call, const struct results_cell *kept, const char *name)
@@ -174,7 +159,7 @@ static int answer_gone(struct call *call, const struct results_cell *kept, const
 		return status;
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_TENSOR,
 		      describe_gone(call, kept, name, NULL, &to));
-	call->handle = nothing_to_do;
+	call->handle = handler_nothing;
 	return 0;
 }
 
@@ -218,7 +203,7 @@ static int replayed_free(struct call *call)
 	if (!kept)
 		return check_forgotten(call);
 	message.tensors = (int64_t)kept->number;
-	call->handle = nothing_to_do;
+	call->handle = handler_nothing;
 	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base, call->error);
 }
 
@@ -278,7 +263,7 @@ static int answer_done(struct call *call, const struct results_cell *const *done
 
 	if (status)
 		return status;
-	call->handle = nothing_to_do;
+	call->handle = handler_nothing;
 	if (call->method != METHODS_SUBMIT) {
 		append_done(call, NPUMEM__V1__RESPONSE__RESULT_DONE, done[0]);
 		return 0;
