@@ -26,14 +26,14 @@ struct call;
 struct call_allocating;
 struct operate;
 struct submission;
+struct tensor_page;
 
 enum call_state { CALL_HELD, CALL_QUEUED, CALL_READY, CALL_RUNNING, CALL_IN_LINE };
 
 /* What is left of a call whose handler returned CALL_LATER. */
 struct call_step {
-	void (*work)(void *arg);
-	int (*finish)(struct call *call, void *arg);
-	void *arg;
+	void (*work)(struct call *call);
+	int (*finish)(struct call *call);
 	bool is_long;
 	bool goes_behind; /* it enters the order again first */
 	bool waits;	  /* for its turn, as it is in the order already */
@@ -124,6 +124,8 @@ struct call {
 	uint64_t report_ns; /* when it is reported next */
 	struct call *next_followed, *prev_followed;
 	struct submission *submission;
+	struct tensor_page *page; /* whose tensors' bytes it counts; owned */
+	void *task;		  /* what its handler works on in steps */
 
 	/* Of an allocation. */
 	struct call_allocating *allocating; /* NULL: it was not read yet */
@@ -220,8 +222,8 @@ static inline bool call_is_searched_for(const struct call *call)
 	return call->rpc->service->waiting.searching == &call->waiter;
 }
 
-/* Queues a call that may begin, or go on. Other users wait for a search, of which there is one: it takes turns with
- * the thousands of requests that its own user may have, instead of going behind them, or all before them. */
+/* Queues a call that may begin, or go on. Other users wait for a search, of which there is one: it takes turns
+ * with the thousands of requests that its own user may have, instead of going behind them, or all before them. */
 static inline void call_make_ready(struct call *call)
 {
 	struct service *service = call->rpc->service;

@@ -82,6 +82,7 @@ static void give(struct rpc *rpc, struct call *call)
 	claim_deinit(&call->claim);
 	if (call->release)
 		call->release(call);
+	heap_free(rpc->heap, call->page);
 	heap_free(rpc->heap, call->kept_error);
 	npumem_error_clear(&rpc->error);
 	if (rpc->n_spare >= SPARE_MAX) {

@@ -32,7 +32,7 @@ static void work_step(void *arg)
 {
 	struct call *call = arg;
 
-	call->step.work(call->step.arg);
+	call->step.work(call);
 }
 
 static void step_done(void *arg)
@@ -91,31 +91,31 @@ void perform_cancel(struct call *call)
 
 /* ---- the next step ---- */
 
-int perform_later(struct call *call, int64_t cost, void (*work)(void *arg),
-		  int (*finish)(struct call *call, void *arg), void *arg)
+int perform_later(struct call *call, int64_t cost, void (*work)(struct call *call),
+		  int (*finish)(struct call *call))
 {
-	call->step = (struct call_step){.work = work, .finish = finish, .arg = arg, .is_long = call_is_long(cost)};
+	call->step = (struct call_step){.work = work, .finish = finish, .is_long = call_is_long(cost)};
 	return CALL_LATER;
 }
 
-int perform_pause(struct call *call, int (*finish)(struct call *call, void *arg), void *arg)
+int perform_pause(struct call *call, int (*finish)(struct call *call))
 {
-	call->step = (struct call_step){.finish = finish, .arg = arg};
+	call->step = (struct call_step){.finish = finish};
 	return CALL_LATER;
 }
 
-int perform_go_behind(struct call *call, int (*finish)(struct call *call, void *arg), void *arg)
+int perform_go_behind(struct call *call, int (*finish)(struct call *call))
 {
-	call->step = (struct call_step){.finish = finish, .arg = arg, .goes_behind = true};
+	call->step = (struct call_step){.finish = finish, .goes_behind = true};
 	return CALL_LATER;
 }
 
-int perform_read_too(struct call *call, const struct tensor *tensor, int (*finish)(struct call *call, void *arg))
+int perform_read_too(struct call *call, const struct tensor *tensor, int (*finish)(struct call *call))
 {
 	const struct tensor_range range = tensor_range(tensor);
 
 	if (scheduler_read_too(&call->rpc->service->scheduler, &call->entry, &range))
-		return finish(call, NULL);
+		return finish(call);
 	call->step = (struct call_step){.finish = finish, .waits = true};
 	return CALL_LATER;
 }

@@ -8,7 +8,7 @@
 static inline int perform_finish_step(struct call *call)
 {
 	call_attribute(call);
-	return call->step.finish(call, call->step.arg);
+	return call->step.finish(call);
 }
 
 /* Runs its handler. It may end. */
@@ -20,19 +20,19 @@ void perform_cancel(struct call *call);
 
 /* ---- for handlers ---- */
 
-/* The next step: work(arg), on a thread where it is long, then finish(call, arg) on the loop's thread. What finish
+/* The next step: work(call), on a thread where it is long, then finish(call) on the loop's thread. What finish
  * returns is what the call returns, and it may begin another step. To be returned from the handler as it is;
  * always ends in finish. */
-int perform_later(struct call *call, int64_t cost, void (*work)(void *arg),
-		  int (*finish)(struct call *call, void *arg), void *arg);
-/* The next step is finish(call, arg), after others had a turn. */
-int perform_pause(struct call *call, int (*finish)(struct call *call, void *arg), void *arg);
-/* The next step is finish(call, arg), behind all requests that have arrived by now. For a call without accesses,
- * or one that has left the scheduler and claims others. */
-int perform_go_behind(struct call *call, int (*finish)(struct call *call, void *arg), void *arg);
-/* The next step is finish(call, arg), when all writes of the tensor that arrived before the call are over: maybe
- * at once. The call's first access needs the root of the tensor. */
-int perform_read_too(struct call *call, const struct tensor *tensor, int (*finish)(struct call *call, void *arg));
+int perform_later(struct call *call, int64_t cost, void (*work)(struct call *call),
+		  int (*finish)(struct call *call));
+/* The next step is finish(call), after others had a turn. */
+int perform_pause(struct call *call, int (*finish)(struct call *call));
+/* The next step is finish(call), behind all requests that have arrived by now. For a call without accesses, or one
+ * that has left the scheduler and claims others. */
+int perform_go_behind(struct call *call, int (*finish)(struct call *call));
+/* The next step is finish(call), when all writes of the tensor that arrived before the call are over: maybe at
+ * once. The call's first access needs the root of the tensor. */
+int perform_read_too(struct call *call, const struct tensor *tensor, int (*finish)(struct call *call));
 /* Runs work(arg) on another thread. Then done(arg) runs on the loop's, and the calls that it has made runnable are
  * advanced. Charges the call. `to` is the caller's and stays until done(arg). false: neither will run, as there is
  * no thread, or the call does not outlive its message. */

@@ -95,9 +95,9 @@ static int end_allocation(struct call *call, struct call_allocating *allocating,
 	return status;
 }
 
-static int allocate(struct call *call, void *arg)
+static int allocate(struct call *call)
 {
-	struct call_allocating *allocating = arg;
+	struct call_allocating *allocating = call->allocating;
 	int64_t steps = TURN_STEPS;
 	int status;
 
@@ -110,7 +110,7 @@ static int allocate(struct call *call, void *arg)
 	if (status != -EAGAIN)
 		return end_allocation(call, allocating, status);
 	allocating->was_paused = true;
-	return perform_pause(call, allocate, allocating);
+	return perform_pause(call, allocate);
 }
 
 static int read_allocations(struct call *call, const Npumem__V1__AllocRequest *request)
@@ -150,5 +150,5 @@ int handle_tensors_alloc(struct call *call)
 					   .turn = call->turn,
 					   .waiter = call->turn == TENSORS_HEAD ? &call->waiter : NULL};
 	status = tensors_alloc_begin(&to->alloc, call->error);
-	return status ? end_allocation(call, to, status) : allocate(call, to);
+	return status ? end_allocation(call, to, status) : allocate(call);
 }

@@ -127,11 +127,9 @@ static int end(struct compacting *compacting, int status)
 	return status;
 }
 
-static void move_bytes(void *arg)
+static void move_bytes(struct call *call)
 {
-	struct compacting *compacting = arg;
-
-	device_compact_bytes(compacting->call->rpc->service->device);
+	device_compact_bytes(call->rpc->service->device);
 }
 
 static int cancel(struct compacting *compacting)
@@ -144,9 +142,9 @@ static int cancel(struct compacting *compacting)
 				    "the compaction was cancelled; the tensors in the answer have moved"));
 }
 
-static int resume(struct call *call, void *arg)
+static int resume(struct call *call)
 {
-	struct compacting *compacting = arg;
+	struct compacting *compacting = call->task;
 
 	if (call_is_cancelled(call))
 		return cancel(compacting);
@@ -155,9 +153,9 @@ static int resume(struct call *call, void *arg)
 	return step(compacting);
 }
 
-static int on_moved(struct call *call, void *arg)
+static int on_moved(struct call *call)
 {
-	struct compacting *compacting = arg;
+	struct compacting *compacting = call->task;
 	uint64_t now = now_ns(compacting);
 
 	charge(compacting, now - compacting->step_ns);
@@ -169,19 +167,19 @@ static int on_moved(struct call *call, void *arg)
 		return cancel(compacting);
 	if (compacting->dry_run || now - compacting->turn_ns < TURN_NS)
 		return step(compacting);
-	return perform_go_behind(call, resume, compacting);
+	return perform_go_behind(call, resume);
 }
 
 /* No other requests run meanwhile, but the loop serves those that need no tensor. */
-static int move_views(struct call *call, void *arg)
+static int move_views(struct call *call)
 {
-	struct compacting *compacting = arg;
+	struct compacting *compacting = call->task;
 
 	if (!device_compact_views(call->rpc->service->device, &compacting->at, compacting->moves, compacting->n,
 				  TURN_VIEWS))
-		return perform_pause(call, move_views, compacting);
+		return perform_pause(call, move_views);
 	/* Elsewhere even where there is nothing to move, as the step itself took its time. */
-	return perform_later(call, INT64_MAX, move_bytes, on_moved, compacting);
+	return perform_later(call, INT64_MAX, move_bytes, on_moved);
 }
 
 /* The new places are committed before a byte moves: how far the bytes are, the device itself knows. */
@@ -221,9 +219,9 @@ static int step(struct compacting *compacting)
 	/* Nothing else holds back a dry run, so what it found is listed before others change it. */
 	if (compacting->dry_run) {
 		append_moves(compacting);
-		return perform_pause(call, on_moved, compacting);
+		return perform_pause(call, on_moved);
 	}
-	return move_views(call, compacting);
+	return move_views(call);
 }
 
 /* A real one has the device for itself; a dry one reads it a part at a time, while others change it. */
@@ -240,6 +238,7 @@ static void begin(struct call *call, bool dry_run, struct compacting *compacting
 {
 	bool is_durable = persist_is_durable(&call->rpc->service->persist);
 
+	call->task = compacting;
 	compacting->call = call;
 	compacting->dry_run = dry_run;
 	compacting->is_charged = !dry_run && stops_is_charged(call->session);

@@ -174,7 +174,7 @@ static int copy_part(struct call *call)
 }
 
 /* Requests that the session sent later wait for the end of the dump. */
-static int dump_on(struct call *call, void *arg)
+static int dump_on(struct call *call)
 {
 	struct call_dumping *dumping = &call->dumping;
 	int status;
@@ -191,7 +191,7 @@ static int dump_on(struct call *call, void *arg)
 	gate_leave_queues(call);
 	claim_restart(&call->claim);
 	status = claim_part(call);
-	return status ? status : perform_go_behind(call, dump_on, arg);
+	return status ? status : perform_go_behind(call, dump_on);
 }
 
 int handle_device_dump(struct call *call)
@@ -204,5 +204,5 @@ int handle_device_dump(struct call *call)
 	reply_expect(&call->reply, expected);
 	call->dumping.mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_DUMP, expected);
 	call->dumping.data = reply_bytes(&call->reply, DUMP_DATA, bytes);
-	return dump_on(call, NULL);
+	return dump_on(call);
 }

@@ -32,9 +32,9 @@ static void collect(const struct call *call, const Npumem__V1__ListRequest *requ
 		page->at = at;
 }
 
-static int on_counted(struct call *call, void *arg)
+static int on_counted(struct call *call)
 {
-	struct tensor_page *page = arg;
+	const struct tensor_page *page = call->page;
 	size_t expected = (size_t)page->n * TENSOR_MESSAGE_EXPECTED_BYTES;
 	size_t mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_LIST, expected);
 	Npumem__V1__List message = NPUMEM__V1__LIST__INIT;
@@ -50,7 +50,6 @@ static int on_counted(struct call *call, void *arg)
 	message.next = page->at;
 	reply_fields(&call->reply, &message.base);
 	reply_close(&call->reply, mark, expected);
-	heap_free(call->rpc->heap, page);
 	return 0;
 }
 
@@ -68,8 +67,5 @@ int handle_list(struct call *call)
 			       call->error);
 	if (!status && call_is_long(page->cost))
 		status = charge_run(call, tensor_page_bytes(most));
-	if (!status)
-		return perform_later(call, page->cost, tensor_page_count, on_counted, page);
-	heap_free(call->rpc->heap, page);
-	return status;
+	return status ? status : perform_later(call, page->cost, tensor_page_count, on_counted);
 }

@@ -284,7 +284,7 @@ int handle_submit(struct call *call)
 	submission->mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, submission->expected);
 	call->withdraw = submission_withdraw;
 	progress_follow(call);
-	return submission_go_on(submission);
+	return submission_go_on(call);
 }
 
 /* ---- its progress ---- */

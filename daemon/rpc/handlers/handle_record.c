@@ -141,9 +141,14 @@ static int answer(struct call *call, Npumem__V1__Recorded *message)
 
 /* ---- the device in numbers ---- */
 
-static int answer_checksum(struct call *call, void *arg)
+static void run_checksum(struct call *call)
 {
-	struct checksum *checksum = arg;
+	checksum_run(call->task);
+}
+
+static int answer_checksum(struct call *call)
+{
+	struct checksum *checksum = call->task;
 	Npumem__V1__Recorded message = NPUMEM__V1__RECORDED__INIT;
 	int status;
 
@@ -167,7 +172,8 @@ static int sum_up(struct call *call, bool is_stop)
 	/* Before it is made: what it does not count any more must not be in the record. */
 	if (is_stop)
 		recorder_stop(&call->rpc->service->recorder);
-	return perform_later(call, cost, checksum_run, answer_checksum, checksum);
+	call->task = checksum;
+	return perform_later(call, cost, run_checksum, answer_checksum);
 }
 
 static int refuse(struct call *call)

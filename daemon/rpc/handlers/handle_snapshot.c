@@ -33,9 +33,9 @@ int resolve_snapshot(struct call *call)
 	return status;
 }
 
-static void make(void *arg)
+static void make(struct call *call)
 {
-	struct service *service = arg;
+	struct service *service = call->rpc->service;
 
 	store_image_next(service->persist.store, &service->snapshot.piece);
 }
@@ -58,11 +58,9 @@ static void append(struct call *call, const struct store_piece *piece)
 	reply_close(&call->reply, mark, expected);
 }
 
-static int answer_piece(struct call *call, void *arg)
+static int answer_piece(struct call *call)
 {
-	struct service *service = arg;
-
-	append(call, &service->snapshot.piece);
+	append(call, &call->rpc->service->snapshot.piece);
 	snapshot_told(call->session);
 	return 0;
 }
@@ -81,21 +79,26 @@ static int answer(struct call *call)
 	return 0;
 }
 
-static int tell_gone(struct call *call, void *arg)
+static void give_back(struct call *call)
+{
+	snapshot_give_back(call->rpc->service);
+}
+
+static int tell_gone(struct call *call)
 {
 	Npumem__V1__SnapshotPiece message = NPUMEM__V1__SNAPSHOT_PIECE__INIT;
 
-	snapshot_gone(arg);
+	snapshot_gone(call->rpc->service);
 	message.last = true;
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SNAPSHOT, &message.base);
 	return 0;
 }
 
-static int refuse_gone(struct call *call, void *arg)
+static int refuse_gone(struct call *call)
 {
 	const struct recorder *recorder = &call->rpc->service->recorder;
 
-	snapshot_gone(arg);
+	snapshot_gone(call->rpc->service);
 	if (recorder->lost)
 		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED, "%s", recorder->reason);
 	return npumem_error_set(call->error, NPUMEM_CANCELLED, "the recording was cancelled");
@@ -106,20 +109,19 @@ static int undo(struct call *call, int status)
 {
 	if (!snapshot_end(call->session))
 		return status;
-	return perform_later(call, INT64_MAX, snapshot_give_back, refuse_gone, call->rpc->service);
+	return perform_later(call, INT64_MAX, give_back, refuse_gone);
 }
 
 static const struct record_steps recording = {begin, answer, undo};
 
 static int give_up(struct call *call)
 {
-	struct service *service = call->rpc->service;
 	int status = reply_reserve(&call->reply, PIECE_REST_BYTES, call->error);
 
 	if (status)
 		return status;
 	snapshot_end(call->session);
-	return perform_later(call, INT64_MAX, snapshot_give_back, tell_gone, service);
+	return perform_later(call, INT64_MAX, give_back, tell_gone);
 }
 
 int handle_snapshot(struct call *call)
@@ -145,6 +147,6 @@ int handle_snapshot(struct call *call)
 		status = reply_reserve(&call->reply, STORE_PIECE_BYTES + PIECE_REST_BYTES, call->error);
 	if (status)
 		return status;
-	return perform_later(call, store_image_is_long(service->persist.store) ? INT64_MAX : 0, make, answer_piece,
-			     service);
+	return perform_later(call, store_image_is_long(service->persist.store) ? INT64_MAX : 0, make,
+			     answer_piece);
 }

@@ -203,9 +203,9 @@ static int end(struct call *call, struct answering *answering, int status)
 	return status;
 }
 
-static int add_sessions(struct call *call, void *arg)
+static int add_sessions(struct call *call)
 {
-	struct answering *answering = arg;
+	struct answering *answering = call->task;
 	const struct session *session = NULL;
 
 	for (unsigned i = 0; i < STEP_SESSIONS && (session = session_walk_next(&answering->walk)); i++) {
@@ -217,7 +217,7 @@ static int add_sessions(struct call *call, void *arg)
 	if (call_is_cancelled(call))
 		return end(call, answering,
 			   npumem_error_set(call->error, NPUMEM_CANCELLED, "the stat was cancelled"));
-	return perform_pause(call, add_sessions, answering);
+	return perform_pause(call, add_sessions);
 }
 
 static int add_details(struct call *call, Npumem__V1__Stat *message)
@@ -267,7 +267,8 @@ static int answer_in_detail(struct call *call, Npumem__V1__Stat *message)
 		return status;
 	}
 	session_walk_begin(&answering->walk, call->session);
-	return add_sessions(call, answering);
+	call->task = answering;
+	return add_sessions(call);
 }
 
 static int answer(struct call *call)
@@ -284,15 +285,16 @@ static int answer(struct call *call)
 	return status;
 }
 
-/* What is left to count is counted a part at a time, in `arg` steps at most. Others may change it as fast: then
- * the rest is counted at once, which by then is little. */
-static int count(struct call *call, void *arg)
+/* What is left to count is counted a part at a time, in call->task steps at most. Others may change it as fast:
+ * then the rest is counted at once, which by then is little. */
+static int count(struct call *call)
 {
-	uintptr_t steps = (uintptr_t)arg;
+	uintptr_t steps = (uintptr_t)call->task;
 
-	if (steps && !device_stat_count(call->rpc->service->device, STEP_TENSORS))
-		return perform_pause(call, count, (void *)(steps - 1));
-	return answer(call);
+	if (!steps || device_stat_count(call->rpc->service->device, STEP_TENSORS))
+		return answer(call);
+	call->task = (void *)(steps - 1);
+	return perform_pause(call, count);
 }
 
 int handle_device_stat(struct call *call)
@@ -304,5 +306,6 @@ int handle_device_stat(struct call *call)
 			call->error, NPUMEM_PERMISSION_DENIED,
 			"uid %u may not reset what other users read: only root and the daemon's uid",
 			(unsigned)call->session->uid);
-	return count(call, (void *)(STEPS_LEAST + (uintptr_t)(npu_bytes / STEP_BYTES)));
+	call->task = (void *)(STEPS_LEAST + (uintptr_t)(npu_bytes / STEP_BYTES));
+	return count(call);
 }

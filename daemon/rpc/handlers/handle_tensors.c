@@ -16,12 +16,9 @@ static void append_tensor(struct call *call, const struct tensor *tensor, const 
 		      tensor_message(call, tensor, state, &message));
 }
 
-static int on_counted(struct call *call, void *arg)
+static int on_counted(struct call *call)
 {
-	struct tensor_page *page = arg;
-
-	append_tensor(call, tensor_page_at(page, 0), &page->rows[0].state);
-	heap_free(call->rpc->heap, page);
+	append_tensor(call, tensor_page_at(call->page, 0), &call->page->rows[0].state);
 	return 0;
 }
 
@@ -41,7 +38,7 @@ static int answer_bound(struct call *call)
 		return 0;
 	}
 	tensor_page_add(page, tensor);
-	return perform_later(call, page->cost, tensor_page_count, on_counted, page);
+	return perform_later(call, page->cost, tensor_page_count, on_counted);
 }
 
 /* ---- of one tensor, whose state is the answer ---- */
@@ -89,12 +86,6 @@ int resolve_view(struct call *call)
 	return status ? status : reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 }
 
-static int report_view(struct call *call, void *arg)
-{
-	(void)arg;
-	return answer_bound(call);
-}
-
 /* The view exists, and the session's next requests may use it. The state of its bytes is reported in their order.
  * If a free of another view of the same root gave its name back, the call has the root for itself already. */
 static int answer_view(struct call *call)
@@ -103,7 +94,7 @@ static int answer_view(struct call *call)
 	gate_pass(call);
 	if (!call->claim.accesses[0].needs_root)
 		return answer_bound(call);
-	return perform_read_too(call, call->binding.tensors[0], report_view);
+	return perform_read_too(call, call->binding.tensors[0], answer_bound);
 }
 
 int handle_tensors_view(struct call *call)
@@ -189,19 +180,17 @@ int resolve_seal(struct call *call)
 	return resolve_one(call, call->request->seal->tensor, "the tensor to seal", ACCESS_OWN, CLAIM_WRITE);
 }
 
-static void check_seal(void *arg)
+static void check_seal(struct call *call)
 {
-	struct call *call = arg;
 	struct error_context context = access_context_of_own(call->session, call->error);
 
 	call->status = device_seal_check(call->rpc->service->device, call->binding.tensors[0], &context);
 }
 
-static int on_seal_checked(struct call *call, void *arg)
+static int on_seal_checked(struct call *call)
 {
 	int status = call->status;
 
-	(void)arg;
 	/* Nothing could be written since the check. */
 	repeat_before_change(call->session, call->binding.tensors[0]);
 	if (!status)
@@ -224,7 +213,7 @@ int handle_tensors_seal(struct call *call)
 	}
 	/* Whether it is refused depends on what is written. */
 	repeat_after_read(call->session, tensor);
-	return perform_later(call, scan_cost(call, tensor), check_seal, on_seal_checked, call);
+	return perform_later(call, scan_cost(call, tensor), check_seal, on_seal_checked);
 }
 
 /* ---- freeing ---- */
@@ -273,29 +262,27 @@ int resolve_free(struct call *call)
 	return 0;
 }
 
-static void forget(void *arg)
+static void forget(struct call *call)
 {
-	struct call *call = arg;
-
 	for (size_t i = 0; i < call->binding.n; i++)
 		device_forget(call->rpc->service->device, call->binding.tensors[i]);
 }
 
-static int free_some(struct call *call, void *arg)
+static int free_some(struct call *call)
 {
 	Npumem__V1__Freed message = NPUMEM__V1__FREED__INIT;
 
 	if (!tensors_free_step(call->session, &call->freeing))
-		return perform_pause(call, free_some, arg);
+		return perform_pause(call, free_some);
 	message.tensors = (int64_t)call->freeing.n_freed;
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base);
 	return 0;
 }
 
-static int on_forgotten(struct call *call, void *arg)
+static int on_forgotten(struct call *call)
 {
 	tensors_free_begin(&call->freeing, call->binding.tensors, call->binding.n);
-	return free_some(call, arg);
+	return free_some(call);
 }
 
 int handle_free(struct call *call)
@@ -307,5 +294,5 @@ int handle_free(struct call *call)
 	for (size_t i = 0; i < call->binding.n; i++)
 		repeat_before_change(call->session, call->binding.tensors[i]);
 	tensors_hide(call->session, call->binding.tensors, call->binding.n);
-	return perform_later(call, cost, forget, on_forgotten, call);
+	return perform_later(call, cost, forget, on_forgotten);
 }

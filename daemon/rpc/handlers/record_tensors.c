@@ -19,21 +19,12 @@ struct pages {
 	const struct record_steps *steps;
 	struct call *call;
 	uint64_t done; /* slots below are in pages that are written */
-	struct tensor_page *page;
 };
 
 /* False: the record was ended meanwhile. */
 static bool is_recording(const struct pages *pages)
 {
 	return pages->call->rpc->service->recorder.leaves_ctx == pages;
-}
-
-static void free_pages(struct pages *pages)
-{
-	const struct heap *heap = pages->call->rpc->heap;
-
-	heap_free(heap, pages->page);
-	heap_free(heap, pages);
 }
 
 static int end_pages(struct pages *pages)
@@ -53,7 +44,7 @@ static int end_pages(struct pages *pages)
 		recorder_drop(recorder);
 	else if (is_recording(pages))
 		recorder_has_all(recorder);
-	free_pages(pages);
+	heap_free(call->rpc->heap, pages);
 	return status && steps->undo ? steps->undo(call, status) : status;
 }
 
@@ -129,13 +120,13 @@ static void on_leave(void *ctx, const struct tensor *tensor)
 		add_page(pages->call, &tensor, &states, 1);
 }
 
-static int next_page(struct call *call, void *arg);
+static int next_page(struct call *call);
 
 /* Those that were freed while they were counted are in pages of their own. */
-static int on_counted(struct call *call, void *arg)
+static int on_counted(struct call *call)
 {
-	struct pages *pages = arg;
-	const struct tensor_page *page = pages->page;
+	struct pages *pages = call->task;
+	const struct tensor_page *page = call->page;
 	const struct tensor *tensors[PAGE_TENSORS];
 	const struct device_state *states[PAGE_TENSORS];
 	unsigned n = 0;
@@ -150,18 +141,13 @@ static int on_counted(struct call *call, void *arg)
 	if (n)
 		add_page(call, tensors, states, n);
 	pages->done = page->at;
-	return page->at ? perform_pause(call, next_page, pages) : end_pages(pages);
+	return page->at ? perform_pause(call, next_page) : end_pages(pages);
 }
 
-static void count_page(void *arg)
+static int next_page(struct call *call)
 {
-	tensor_page_count(((struct pages *)arg)->page);
-}
-
-static int next_page(struct call *call, void *arg)
-{
-	struct pages *pages = arg;
-	struct tensor_page *page = pages->page;
+	struct pages *pages = call->task;
+	struct tensor_page *page = call->page;
 	unsigned slots = PAGE_SLOTS;
 	struct tensor *tensor;
 
@@ -170,40 +156,30 @@ static int next_page(struct call *call, void *arg)
 	while (page->n < PAGE_TENSORS && (tensor = device_after(page->device, &page->at, &slots)))
 		if (is_of_moment(pages, tensor))
 			tensor_page_add(page, tensor);
-	return perform_later(call, page->cost, count_page, on_counted, pages);
-}
-
-static struct pages *new_pages(struct call *call, const struct record_steps *steps)
-{
-	struct pages *pages = heap_alloc(call->rpc->heap, sizeof(*pages));
-
-	if (!pages)
-		return NULL;
-	*pages = (struct pages){.steps = steps, .call = call, .page = tensor_page_new(call, PAGE_TENSORS)};
-	if (pages->page)
-		return pages;
-	heap_free(call->rpc->heap, pages);
-	return NULL;
+	return perform_later(call, page->cost, tensor_page_count, on_counted);
 }
 
 int record_tensors(struct call *call, const struct record_steps *steps)
 {
 	struct service *service = call->rpc->service;
-	struct pages *pages = new_pages(call, steps);
+	struct tensor_page *page = tensor_page_new(call, PAGE_TENSORS);
+	struct pages *pages = page ? heap_alloc(call->rpc->heap, sizeof(*pages)) : NULL;
 	int status;
 
 	if (!pages)
 		return heap_exhausted(call->error);
+	*pages = (struct pages){.steps = steps, .call = call};
+	call->task = pages;
 	recorder_begin(&service->recorder, call->session);
 	recorder_watch_leaves(&service->recorder, on_leave, pages);
 	status = steps->begin ? steps->begin(call) : 0;
 	if (status) {
 		recorder_drop(&service->recorder);
-		free_pages(pages);
+		heap_free(call->rpc->heap, pages);
 		return status;
 	}
 	/* The device is for all again. */
 	gate_leave_queues(call);
 	call->entry.is_exclusive = false;
-	return perform_go_behind(call, next_page, pages);
+	return perform_go_behind(call, next_page);
 }

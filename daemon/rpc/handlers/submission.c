@@ -116,7 +116,7 @@ static void go_on(struct submission *submission)
 	struct call *call = submission->call;
 
 	submission->spent = 0;
-	perform_go_on(call, submission_go_on(submission));
+	perform_go_on(call, submission_go_on(call));
 }
 
 static void part_done(void *arg)
@@ -313,10 +313,9 @@ static void gather(struct submission *submission, struct op *ops[OPERATIONS_GROU
 		ops[i] = &submission->parts[i].operate.prepared.op;
 }
 
-static void compare(void *arg)
+static void compare(struct call *call)
 {
-	struct submission *submission = arg;
-	struct call *call = submission->call;
+	struct submission *submission = call->submission;
 	struct op *ops[OPERATIONS_GROUP_MAX];
 
 	gather(submission, ops);
@@ -324,16 +323,15 @@ static void compare(void *arg)
 			       call->error);
 }
 
-static int on_compared(struct call *call, void *arg)
+static int on_compared(struct call *call)
 {
-	struct submission *submission = arg;
+	struct submission *submission = call->submission;
 
-	(void)call;
 	if (!is_refused(submission))
 		reserve(submission);
 	if (is_refused(submission))
 		submission->n = 0;
-	return submission_go_on(submission);
+	return submission_go_on(call);
 }
 
 /* Prepares the operations of the next step. 0; or, where its two queues are to be compared first, what a handler
@@ -355,19 +353,19 @@ static int step_begin(struct submission *submission)
 	if (!submission->n || !submission->is_group)
 		return 0;
 	gather(submission, ops);
-	return perform_later(call, op_group_cost(ops, (unsigned)submission->n), compare, on_compared, submission);
+	return perform_later(call, op_group_cost(ops, (unsigned)submission->n), compare, on_compared);
 }
 
 /* Puts what ran of a group into the answer, in the order of the list. */
-static void join(void *arg)
+static void join(struct call *call)
 {
-	struct submission *submission = arg;
+	struct submission *submission = call->submission;
 
 	for (size_t i = 0; i < submission->n; i++) {
 		struct part *part = &submission->parts[i];
 
 		if (part->ran)
-			reply_append(&submission->call->reply, part->operate.reply);
+			reply_append(&call->reply, part->operate.reply);
 		buffer_deinit(&part->out);
 	}
 }
@@ -378,13 +376,10 @@ static void step_over(struct submission *submission)
 	submission->n = 0;
 }
 
-static int on_joined(struct call *call, void *arg)
+static int on_joined(struct call *call)
 {
-	struct submission *submission = arg;
-
-	(void)call;
-	step_over(submission);
-	return submission_go_on(submission);
+	step_over(call->submission);
+	return submission_go_on(call);
 }
 
 /* 0; or, where the answer is to be put together first, what a handler returns. */
@@ -402,7 +397,7 @@ static int step_end(struct submission *submission)
 		operate_record(&part->operate);
 	}
 	if (submission->is_group)
-		return perform_later(call, bytes > JOIN_BYTES ? INT64_MAX : 0, join, on_joined, submission);
+		return perform_later(call, bytes > JOIN_BYTES ? INT64_MAX : 0, join, on_joined);
 	step_over(submission);
 	return 0;
 }
@@ -424,14 +419,6 @@ static struct part *next_of(struct submission *submission, unsigned number)
 	return NULL;
 }
 
-static int on_turn(struct call *call, void *arg)
-{
-	struct submission *submission = arg;
-
-	(void)call;
-	return submission_go_on(submission);
-}
-
 static bool is_spent(const struct submission *submission)
 {
 	return submission->spent > CALL_INLINE_COST;
@@ -440,7 +427,7 @@ static bool is_spent(const struct submission *submission)
 static int yield(struct submission *submission)
 {
 	submission->spent = 0;
-	return perform_pause(submission->call, on_turn, submission);
+	return perform_pause(submission->call, submission_go_on);
 }
 
 /* Starts what the queues have next. 0 where the step is over, else what a handler returns. */
@@ -466,9 +453,9 @@ static int step_go_on(struct submission *submission)
 	return status || !submission->n ? status : step_end(submission);
 }
 
-int submission_go_on(struct submission *submission)
+int submission_go_on(struct call *call)
 {
-	struct call *call = submission->call;
+	struct submission *submission = call->submission;
 	int status;
 
 	call_attribute(call);
@@ -512,5 +499,5 @@ int submission_withdraw(struct call *call)
 		has_withdrawn |= part && withdraw_part(submission, part);
 		is_busy |= submission->queues[i].busy != NULL;
 	}
-	return has_withdrawn && !is_busy ? submission_go_on(submission) : CALL_ELSEWHERE;
+	return has_withdrawn && !is_busy ? submission_go_on(call) : CALL_ELSEWHERE;
 }

@@ -43,7 +43,7 @@ struct submission {
 };
 
 /* Goes on until something runs elsewhere, others are to have a turn, or all is done. What a handler returns. */
-int submission_go_on(struct submission *submission);
+int submission_go_on(struct call *call);
 /* call->withdraw: the call is cancelled, and parts that no thread has begun end. */
 int submission_withdraw(struct call *call);
 

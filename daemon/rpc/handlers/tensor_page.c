@@ -48,13 +48,12 @@ const ProtobufCMessage *tensor_message(const struct call *call, const struct ten
 	return &message->base;
 }
 
-struct tensor_page *tensor_page_new(const struct call *call, unsigned room)
+struct tensor_page *tensor_page_new(struct call *call, unsigned room)
 {
-	struct tensor_page *page = heap_alloc(call->rpc->heap, tensor_page_bytes(room));
-
-	if (page)
-		*page = (struct tensor_page){.device = call->rpc->service->device};
-	return page;
+	call->page = heap_alloc(call->rpc->heap, tensor_page_bytes(room));
+	if (call->page)
+		*call->page = (struct tensor_page){.device = call->rpc->service->device};
+	return call->page;
 }
 
 void tensor_page_add(struct tensor_page *page, const struct tensor *tensor)
@@ -67,9 +66,9 @@ void tensor_page_add(struct tensor_page *page, const struct tensor *tensor)
 	page->cost += device_scan_cost(page->device, tensor);
 }
 
-void tensor_page_count(void *arg)
+void tensor_page_count(struct call *call)
 {
-	struct tensor_page *page = arg;
+	struct tensor_page *page = call->page;
 
 	for (unsigned i = 0; i < page->n; i++)
 		device_scan(page->device, &page->rows[i].scan, &page->rows[i].state);

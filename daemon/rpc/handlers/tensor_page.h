@@ -40,12 +40,12 @@ static inline size_t tensor_page_bytes(unsigned room)
 {
 	return sizeof(struct tensor_page) + room * sizeof(struct tensor_page_row);
 }
-/* For the first `room` tensors that are added. To be freed by heap_free; NULL without memory. */
-struct tensor_page *tensor_page_new(const struct call *call, unsigned room);
+/* For the first `room` tensors that are added. It is call->page, until the call's end; NULL without memory. */
+struct tensor_page *tensor_page_new(struct call *call, unsigned room);
 /* There is room for it. */
 void tensor_page_add(struct tensor_page *page, const struct tensor *tensor);
-/* Counts the bytes of all of a page's tensors: for perform_later. */
-void tensor_page_count(void *page);
+/* Counts the bytes of all tensors of the call's page: for perform_later. */
+void tensor_page_count(struct call *call);
 /* NULL: the tensor of that row is gone. */
 static inline struct tensor *tensor_page_at(const struct tensor_page *page, unsigned i)
 {
