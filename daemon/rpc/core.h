@@ -42,7 +42,7 @@ struct rpc {
 	const struct heap *heap;
 	void (*answered)(const struct rpc_answer *answer); /* called for each; may be NULL */
 	struct rpc_executor executor; /* submit NULL: there are no threads, and everything runs at once */
-	uint64_t (*now_ns)(void);     /* a monotonic clock, for any thread; NULL: no times are known */
+	uint64_t (*now_ns)(void);     /* a monotonic clock, for any thread; at first one that stands still */
 	uint64_t began_ns;	      /* when the daemon did, by it */
 	const char *socket;	      /* where it listens; NULL: nowhere */
 	/* Asks for rpc_tick at that time, instead of what was asked for before; UINT64_MAX: never. NULL: no
@@ -73,7 +73,7 @@ struct rpc {
 	unsigned n_spare, n_spare_operations;
 	struct npumem_error error; /* why the request that is worked on is refused; clear between turns */
 	struct call *arriving;	   /* of the message that is being received; NULL: it has ended */
-	struct fair_work line;	/* queued: the waiting allocations are not tried before its turn */
+	struct fair_work line;	   /* queued: the waiting allocations are not tried before its turn */
 };
 
 enum { ENDING_PART = 128 }; /* tensors */
@@ -130,6 +130,14 @@ struct rpc_peer {
 	struct ending ending;
 };
 
+/* Leaves work(arg), and then done(arg), to a thread as the executor does. False: there is none for it, and the
+ * caller does both. */
+static inline bool rpc_submit(const struct rpc *rpc, struct limits_user *user, void (*work)(void *arg),
+			      void (*done)(void *arg), void *arg)
+{
+	return rpc->executor.submit && !rpc->executor.submit(rpc->executor.ctx, user, work, done, arg);
+}
+
 /* Whether a loop runs the work that is queued in service->queue; else all of it is run at once. */
 static inline bool rpc_has_loop(const struct rpc *rpc)
 {
@@ -141,7 +149,7 @@ enum { RPC_SPELL_NS = 100000 };
 /* When the rest is to be left to another turn. Where there is no other turn everything is done in this one. */
 static inline uint64_t rpc_spell_end(const struct rpc *rpc)
 {
-	return rpc->now_ns && rpc_has_loop(rpc) ? rpc->now_ns() + RPC_SPELL_NS : UINT64_MAX;
+	return rpc_has_loop(rpc) ? rpc->now_ns() + RPC_SPELL_NS : UINT64_MAX;
 }
 static inline bool rpc_spell_is_over(const struct rpc *rpc, uint64_t end_ns)
 {
@@ -152,10 +160,10 @@ static inline void rpc_clock_passed(struct rpc *rpc)
 {
 	rpc->clock_ns = 0;
 }
-/* The time, as good as what is done without reading the clock is short; 0 where there is none. */
+/* The time, as good as what is done without reading the clock is short. */
 static inline uint64_t rpc_clock(struct rpc *rpc)
 {
-	if (rpc->now_ns && !(rpc->keeps_clock && rpc->clock_ns))
+	if (!rpc->keeps_clock || !rpc->clock_ns)
 		rpc->clock_ns = rpc->now_ns();
 	return rpc->clock_ns;
 }

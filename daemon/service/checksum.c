@@ -69,7 +69,7 @@ static uint32_t chunk_crc(struct session *session, struct tensor *tensor, int64_
 	status = operations_check(session, &op, NULL);
 	if (!status)
 		status = operations_run(session, &op, NULL);
-	operations_end(session, &op);
+	op_deinit(session->service->device, &op);
 	return status ? (uint32_t)crc32_z(crc, (const uint8_t *)"unwritten", 9)
 		      : (uint32_t)crc32_z(crc, room, op.system.bytes);
 }

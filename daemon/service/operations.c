@@ -61,11 +61,6 @@ void operations_finish(struct session *session, struct op *op)
 			      op->destroyed[i].total_bytes);
 }
 
-void operations_end(struct session *session, struct op *op)
-{
-	op_deinit(session->service->device, op);
-}
-
 const char *operations_describe(struct session *session, const struct op *op, char *buffer, size_t bytes)
 {
 	struct error_context context = access_context(session, NULL);

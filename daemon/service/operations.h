@@ -14,7 +14,7 @@ enum {
 };
 
 /* Checks an operation that is about to start: all that can be checked without reading bytes. Conflicting earlier
- * operations have ended. Returns op_check's status. Call operations_end in either case. */
+ * operations have ended. Returns op_check's status. Call op_deinit in either case. */
 int operations_check(struct session *session, struct op *op, struct npumem_error *error);
 
 /* Checks the two queues of a parallel group against each other, before any of its operations is checked itself.
@@ -29,9 +29,6 @@ int operations_check_group(struct session *session, struct op *const *ops, unsig
 int operations_run(struct session *session, struct op *op, struct npumem_error *error);
 /* After a run that returned 0, on the service's thread. */
 void operations_finish(struct session *session, struct op *op);
-
-/* Gives back what the check took; the op's results stay. */
-void operations_end(struct session *session, struct op *op);
 
 /* "run conv2d out=y", with names that this session may see. Returns `buffer`. */
 const char *operations_describe(struct session *session, const struct op *op, char *buffer, size_t bytes);

@@ -91,15 +91,14 @@ static void on_forgotten(void *arg)
 
 static void run_part(struct ending *ending)
 {
-	const struct rpc_executor *executor = &ending->rpc->executor;
 	int64_t cost = 0;
 
 	ending->step = NULL;
 	for (size_t i = 0; i < ending->n; i++)
 		cost += device_forget_cost(ending->rpc->service->device, ending->tensors[i]);
 	/* Between full parts, too, the loop sees to others. */
-	if ((call_is_long(cost) || ending->n == ENDING_PART) && executor->submit &&
-	    !executor->submit(executor->ctx, ending->peer->session->user, forget, on_forgotten, ending))
+	if ((call_is_long(cost) || ending->n == ENDING_PART) &&
+	    rpc_submit(ending->rpc, ending->peer->session->user, forget, on_forgotten, ending))
 		return;
 	forget(ending);
 	begin_to_free(ending);
@@ -141,11 +140,8 @@ static void begin_part(struct ending *ending)
 
 void ending_give_up_snapshot(struct rpc *rpc, struct session *session)
 {
-	const struct rpc_executor *executor = &rpc->executor;
-
 	if (!snapshot_end(session) ||
-	    (executor->submit &&
-	     !executor->submit(executor->ctx, session->user, snapshot_give_back, snapshot_gone, rpc->service)))
+	    rpc_submit(rpc, session->user, snapshot_give_back, snapshot_gone, rpc->service))
 		return;
 	snapshot_give_back(rpc->service);
 	snapshot_gone(rpc->service);

@@ -23,16 +23,6 @@ _Static_assert((int)METHODS_N <= (int)METRICS_CALLS_MAX, "a row of metrics for e
 
 /* ---- the pool ---- */
 
-static void *budget_take(void *ctx, size_t bytes)
-{
-	return heap_alloc(ctx, bytes);
-}
-
-static void budget_give(void *ctx, void *memory)
-{
-	heap_free(ctx, memory);
-}
-
 static struct call *take(struct rpc *rpc)
 {
 	struct call *call = rpc->spare;
@@ -45,7 +35,7 @@ static struct call *take(struct rpc *rpc)
 	call = heap_alloc(rpc->heap, sizeof(*call));
 	if (!call)
 		return NULL;
-	budget_init(&call->budget, budget_take, budget_give, (void *)rpc->heap);
+	budget_init(&call->budget, rpc->heap->alloc, rpc->heap->free, rpc->heap->ctx);
 	buffer_init(&call->out, rpc->heap);
 	return call;
 }

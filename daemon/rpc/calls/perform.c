@@ -143,14 +143,12 @@ static void on_worked(void *arg)
 bool perform_away(struct call *call, struct call_work *to, void (*work)(void *arg), void (*done)(void *arg),
 		  void *arg)
 {
-	const struct rpc_executor *executor = &call->rpc->executor;
-
-	if (!executor->submit || !call_outlives_message(call))
+	if (!call->rpc->executor.submit || !call_outlives_message(call))
 		return false;
 	charge_in_any_case(call);
 	*to = (struct call_work){.call = call, .work = work, .done = done, .arg = arg};
 	runs_plan(&to->run, call->session, call->id, call->method);
-	return !executor->submit(executor->ctx, call->session->user, work_away, on_worked, to);
+	return rpc_submit(call->rpc, call->session->user, work_away, on_worked, to);
 }
 
 bool perform_withdraw(struct call_work *work)

@@ -23,16 +23,6 @@ void recording_op(struct recording *recording, uint64_t digest, struct recorder_
 	recording->last = transfer;
 }
 
-static void *response_alloc(void *ctx, size_t bytes)
-{
-	return heap_alloc(ctx, bytes);
-}
-
-static void response_free(void *ctx, void *memory)
-{
-	heap_free(ctx, memory);
-}
-
 static const uint8_t *answer_of(const struct call *call, size_t *n)
 {
 	const uint8_t *frame = call->reply.out->bytes + call->reply.start;
@@ -46,7 +36,8 @@ static const uint8_t *answer_of(const struct call *call, size_t *n)
 /* Digest and handles from the answer. False without memory. */
 static bool digest_answer(const struct call *call, struct recorder_entry *entry)
 {
-	ProtobufCAllocator allocator = {response_alloc, response_free, (void *)call->rpc->heap};
+	const struct heap *heap = call->rpc->heap;
+	ProtobufCAllocator allocator = {heap->alloc, heap->free, heap->ctx};
 	size_t n;
 	const uint8_t *message = answer_of(call, &n);
 	Npumem__V1__Response *response = npumem__v1__response__unpack(&allocator, n, message);

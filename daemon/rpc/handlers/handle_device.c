@@ -59,7 +59,7 @@ int handle_device_info(struct call *call)
 		info.socket = (char *)(uintptr_t)(call->rpc->socket ? call->rpc->socket : "");
 		info.n_limits = LIMITS_N;
 		info.limits = pointers;
-		info.uptime_ns = call->rpc->now_ns ? call->rpc->now_ns() - call->rpc->began_ns : 0;
+		info.uptime_ns = call->rpc->now_ns() - call->rpc->began_ns;
 	}
 	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_INFO, &info.base, call->error);
 }

@@ -237,7 +237,7 @@ static int add_details(struct call *call, Npumem__V1__Stat *message)
 		fill_loop(&service->metrics.loop, &loop);
 		message->loop = &loop;
 	}
-	message->now_ns = call->rpc->now_ns ? call->rpc->now_ns() : 0;
+	message->now_ns = call->rpc->now_ns();
 	reply_fields(&call->reply, &message->base);
 	add_all(call, message->packs);
 	add_users(call);

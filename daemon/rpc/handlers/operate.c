@@ -115,10 +115,13 @@ static int charge(struct operate *operate)
 	return 0;
 }
 
+/* What it took to run; its results stay. */
 static void give_back(struct operate *operate)
 {
-	limits_give_back(&operate->call->session->service->limits, operate->call->session->user,
-			 LIMITS_SCRATCH_BYTES, operate->scratch_bytes);
+	struct session *session = operate->call->session;
+
+	limits_give_back(&session->service->limits, session->user, LIMITS_SCRATCH_BYTES, operate->scratch_bytes);
+	op_deinit(session->service->device, &operate->prepared.op);
 }
 
 /* Its request, where what it did is kept; else 0. */
@@ -267,7 +270,6 @@ int operate_begin(struct operate *operate, struct reply *reply, unsigned field, 
 		status = begin_to_keep(operate);
 	if (status) {
 		give_back(operate);
-		operations_end(operate->call->session, op);
 		return status;
 	}
 	operate->field = field;
@@ -319,11 +321,10 @@ void operate_work(void *arg)
 	struct operate *operate = arg;
 	uint64_t (*now_ns)(void) = operate->call->rpc->now_ns;
 
-	if (now_ns && !operate->start_ns)
+	if (!operate->start_ns)
 		operate->start_ns = now_ns();
 	operate->status = run(operate);
-	if (now_ns)
-		operate->end_ns = now_ns();
+	operate->end_ns = now_ns();
 }
 
 bool operate_run(struct operate *operate, int64_t cost, void (*done)(void *operate))
@@ -368,7 +369,6 @@ void operate_end(struct operate *operate, size_t pending)
 		reply_close(operate->reply, operate->mark, operate->expected);
 	}
 	give_back(operate);
-	operations_end(operate->call->session, &operate->prepared.op);
 	if (!operate->is_dry)
 		end_to_keep(operate, !operate->status);
 }
@@ -377,7 +377,6 @@ void operate_give_up(struct operate *operate)
 {
 	recorder_free_transfers(&operate->call->session->service->recorder, operate->transfer);
 	give_back(operate);
-	operations_end(operate->call->session, &operate->prepared.op);
 }
 
 void operate_record(struct operate *operate)

@@ -203,12 +203,12 @@ void progress_send(struct rpc *rpc)
 	struct events_subscriber *subscriber;
 	int budget = SEND_EVENTS;
 
-	if (!events->ready || (rpc->send_ns && rpc->now_ns && rpc->now_ns() < rpc->send_ns))
+	if (!events->ready || (rpc->send_ns && rpc->now_ns() < rpc->send_ns))
 		return;
 	/* Where nothing would go on after a pause there is none. */
-	while ((budget > 0 || !rpc->now_ns || !rpc->set_alarm) && (subscriber = events_next_ready(events)))
+	while ((budget > 0 || !rpc->set_alarm) && (subscriber = events_next_ready(events)))
 		budget -= progress_send_to(rpc, subscriber);
-	rpc->send_ns = events->ready && rpc->now_ns ? rpc->now_ns() + SEND_PAUSE_NS : 0;
+	rpc->send_ns = events->ready ? rpc->now_ns() + SEND_PAUSE_NS : 0;
 }
 
 /* ---- progress ---- */
@@ -233,7 +233,7 @@ void progress_follow(struct call *call)
 {
 	struct rpc *rpc = call->rpc;
 
-	if (!rpc->now_ns || call->is_followed)
+	if (call->is_followed)
 		return;
 	call->is_followed = true;
 	call->report_ns = rpc->now_ns() + PROGRESS_NS;
@@ -280,7 +280,7 @@ static void rotate(struct rpc *rpc, struct call *call)
 
 void progress_report(struct rpc *rpc)
 {
-	uint64_t now = rpc->now_ns ? rpc->now_ns() : 0, next = UINT64_MAX;
+	uint64_t now = rpc->now_ns(), next = UINT64_MAX;
 	struct call *first = NULL, *call;
 	int budget = REPORT_EVENTS;
 	unsigned n = 0;

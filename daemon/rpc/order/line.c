@@ -1,8 +1,8 @@
 /* A call in line is tried again from the loop, and in no other way: at once, or, where it may lie over others and
- * so may take many turns, as a request in the order like those that never stood in line. There is one such search at
- * a time, and the others in line go on beside it. Invariant: a waiter is in the service's line exactly while its
- * call's state is CALL_IN_LINE, or it is searched for; and call->error says in line what it lacked when it was last
- * tried. */
+ * so may take many turns, as a request in the order like those that never stood in line. There is one such search
+ * at a time, and the others in line go on beside it. Invariant: a waiter is in the service's line exactly while
+ * its call's state is CALL_IN_LINE, or it is searched for; and call->error says in line what it lacked when it was
+ * last tried. */
 #include "daemon/rpc/order/line.h"
 
 #include <inttypes.h>
@@ -50,8 +50,7 @@ static bool join(struct call *call)
 		return false;
 	}
 	call->waiter.user = call->session->user;
-	call->waiter.deadline_ns =
-		rpc->now_ns ? rpc->now_ns() + UINT64_C(1000000) * call->request->alloc->wait_ms : WAITING_NEVER;
+	call->waiter.deadline_ns = rpc->now_ns() + UINT64_C(1000000) * call->request->alloc->wait_ms;
 	if (life_keep_error(call))
 		return false;
 	why = *call->error;
@@ -132,7 +131,7 @@ static void try(struct call *call)
 	if (waiting_is_held_back(&call->waiter))
 		return;
 	/* Its deadline is seen to between two searches: the next one would put it off again. */
-	if (call->waiter.reuses && rpc->now_ns && rpc->now_ns() >= call->waiter.deadline_ns)
+	if (call->waiter.reuses && rpc->now_ns() >= call->waiter.deadline_ns)
 		return;
 	call->turn = TENSORS_HEAD;
 	npumem_error_clear(call->error);
@@ -191,7 +190,7 @@ void line_tick(struct rpc *rpc)
 	struct waiter *waiter;
 	uint64_t end;
 
-	if (is_closed(rpc) || !rpc->now_ns)
+	if (is_closed(rpc))
 		return;
 	rpc->service->waiting.is_due = true;
 	line_serve(rpc);

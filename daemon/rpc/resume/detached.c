@@ -63,8 +63,7 @@ static struct detached *begin(struct rpc *rpc)
 	detached->rpc = rpc;
 	detached->peer = (struct rpc_peer){
 		.session = &detached->session, .deliver = on_delivered, .drained = on_drained, .ctx = detached};
-	detached->deadline_ns =
-		rpc->now_ns ? rpc->now_ns() + rpc->service->persist.resume_seconds * NS_PER_SECOND : UINT64_MAX;
+	detached->deadline_ns = rpc->now_ns() + rpc->service->persist.resume_seconds * NS_PER_SECOND;
 	DL_APPEND(rpc->detached, detached);
 	return detached;
 }
@@ -166,7 +165,7 @@ uint64_t detached_due(const struct rpc *rpc)
 void detached_expire(struct rpc *rpc)
 {
 	enum { AT_ONCE = 32 };
-	uint64_t now_ns = rpc->now_ns ? rpc->now_ns() : 0;
+	uint64_t now_ns = rpc->now_ns();
 	struct detached *detached;
 
 	free_ended(rpc);

@@ -113,7 +113,7 @@ static int run(struct session *session, struct op *op, struct npumem_error *erro
 
 	if (!status)
 		status = operations_run(session, op, error);
-	operations_end(session, op);
+	op_deinit(session->service->device, op);
 	return status;
 }
 

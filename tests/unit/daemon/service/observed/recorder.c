@@ -361,7 +361,7 @@ static struct recorder_transfer *transfer(struct scene *scene, struct op *op)
 	if (transfer)
 		transfer_take(&scene->user, op, transfer);
 	operations_finish(&scene->user, op);
-	operations_end(&scene->user, op);
+	op_deinit(scene->user.service->device, op);
 	return transfer;
 }
 
