@@ -164,17 +164,6 @@ static inline bool call_outlives_message(const struct call *call)
 	return call->owns_message || !call->borrowed;
 }
 
-/* For resolvers: a tensor of the request is accessed. 0; RESOURCE_EXHAUSTED. */
-int call_claim(struct call *call, struct tensor *tensor, enum claim_use use);
-int call_claim_op(struct call *call, const struct op *op);
-/* A name that the call will give to a tensor: if a free that has arrived gives it back, the call waits for that.
- */
-int call_claim_name(struct call *call, uint32_t uid, const char *name);
-
-/* op_cost; long for one that touches a client's memory, where a page fault can sleep: it is never run on the loop.
- */
-int64_t call_op_cost(const struct call *call, const struct op *op);
-
 /* ---- while it runs ---- */
 
 /* Whether an operation of a call is left to a thread, as it writes and the disk is behind. One that is not in the

@@ -60,7 +60,7 @@ int resolve_alloc(struct call *call)
 	int status = 0;
 
 	for (size_t i = 0; i < request->n_tensors && i < TENSORS_ALLOC_MAX && !status; i++)
-		status = call_claim_name(call, call->session->uid, request->tensors[i]->name);
+		status = handler_claim_name(call, call->session->uid, request->tensors[i]->name);
 	call->n_changed = request->n_tensors;
 	call->turn = request->wait_ms ? TENSORS_LAST : TENSORS_AT_ONCE;
 	return status;

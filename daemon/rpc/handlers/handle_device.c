@@ -139,7 +139,7 @@ int handle_device_shutdown(struct call *call)
  * loop: where very many tensors lie, part by part. */
 static int claim_root(void *ctx, struct tensor *tensor)
 {
-	return call_claim(ctx, tensor, CLAIM_READ);
+	return handler_claim(ctx, tensor, CLAIM_READ);
 }
 
 static int claim_part(struct call *call)

@@ -63,7 +63,7 @@ int handle_operation(struct call *call)
 		return status;
 	/* What went before it may have written what it reads; and of a run that was checked more is known. */
 	if (call->is_in_scheduler || call_is_long(cost))
-		cost = call_op_cost(call, op);
+		cost = handler_op_cost(call, op);
 	if (call_is_long(cost) || call_waits_for_disk(call, op))
 		progress_follow(call);
 	return operate_run(operate, cost, on_run) ? CALL_ELSEWHERE : end_single(call);
@@ -139,7 +139,7 @@ static int resolve_part(struct call *call, size_t index, const Npumem__V1__Opera
 
 	if (!status) {
 		call->pending += OPERATE_DONE_BYTES + prepare_payload_bytes(&prepared.op);
-		status = call_claim_op(call, &prepared.op);
+		status = handler_claim_op(call, &prepared.op);
 	}
 	if (!status)
 		return 0;

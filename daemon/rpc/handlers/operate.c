@@ -8,6 +8,7 @@
 
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/calls/recording.h"
+#include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/observed/recorder.h"
 #include "daemon/service/operations.h"
@@ -211,7 +212,7 @@ int operate_claim(struct call *call)
 	struct op *op = &call->operate->prepared.op;
 
 	call->extra_bytes += op_plan(call->rpc->service->device, op);
-	return call_claim_op(call, op);
+	return handler_claim_op(call, op);
 }
 
 void operate_pool_deinit(struct rpc *rpc)

@@ -54,7 +54,7 @@ void operate_init(struct operate *operate, struct call *call);
  * `reply`. 0, or a status with nothing changed and nothing appended; then the operation is over. */
 int operate_begin(struct operate *operate, struct reply *reply, unsigned field, size_t index);
 /* Runs it. True: on a thread, and then done(operate). False: here, and it has run, or there was no memory for a
- * thread; operate->status says which. `cost`: of a run that was checked, call_op_cost. */
+ * thread; operate->status says which. `cost`: of a run that was checked, handler_op_cost. */
 bool operate_run(struct operate *operate, int64_t cost, void (*done)(void *operate));
 /* The run alone, of one that was begun; on any thread. operate->status says how it went. */
 void operate_work(void *operate);

@@ -6,6 +6,7 @@
 
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
+#include "daemon/rpc/handlers/handler.h"
 #include "daemon/service/observed/recorder.h"
 #include "daemon/service/operations.h"
 
@@ -183,7 +184,7 @@ static bool append(struct submission *submission, int64_t *cost)
 		return false;
 	}
 	submission->n++;
-	*cost += call_op_cost(call, &operate->prepared.op);
+	*cost += handler_op_cost(call, &operate->prepared.op);
 	return true;
 }
 
@@ -285,7 +286,7 @@ static void part_start(struct submission *submission, struct part *part)
 		return;
 	}
 	queue->busy = part;
-	cost = call_op_cost(submission->call, &part->operate.prepared.op);
+	cost = handler_op_cost(submission->call, &part->operate.prepared.op);
 	if (part->operate.is_dry && cost < DRY_COST)
 		cost = DRY_COST;
 	if (chain_start(submission, cost) || operate_run(&part->operate, cost, part_done))
