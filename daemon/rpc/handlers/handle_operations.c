@@ -1,7 +1,5 @@
 /* Requests that operate: one operation, or a submit of many. All tensors of a submit are found before its first
  * operation runs; where one is not there, nothing runs. Then it runs step by step (submission.h). */
-#include <stdio.h>
-
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
@@ -91,44 +89,6 @@ int resolve_operation(struct call *call)
 
 /* ---- a submit: its tensors ---- */
 
-size_t submission_group(const Npumem__V1__SubmitRequest *request, size_t index)
-{
-	Npumem__V1__Operation *const *operations = request->operations + index;
-	size_t n = 1;
-
-	if (operations[0]->group)
-		while (index + n < request->n_operations && operations[n]->group == operations[0]->group)
-			n++;
-	return n;
-}
-
-const char *submission_label(const struct call *call, size_t index)
-{
-	const char *label = call->request->submit->operations[index]->label;
-	struct npumem_error error;
-
-	/* One that is not refused yet. */
-	npumem_error_clear(&error);
-	return names_check_label(label, &error) ? "" : label;
-}
-
-int submission_refuse(struct call *call, size_t index, const struct op *op)
-{
-	struct npumem_error *error = call->error;
-	char message[NPUMEM_MESSAGE_BYTES], description[OP_DESCRIPTION_BYTES] = "";
-	const char *label = submission_label(call, index);
-
-	snprintf(message, sizeof(message), "%s", error->message);
-	if (op)
-		operations_describe(call->session, op, description, sizeof(description));
-	snprintf(error->message, sizeof(error->message), "operation %zu%s%.63s%s%s%s: %.*s", index,
-		 *label ? " " : "", label, op ? " (" : "", description, op ? ")" : "", op ? 300 : 480, message);
-	if (*label)
-		npumem_error_text(error, "label", label);
-	npumem_error_number(error, "operation", (int64_t)index);
-	return error->status;
-}
-
 static int resolve_part(struct call *call, size_t index, const Npumem__V1__Operation *operation)
 {
 	struct prepare_op prepared;
@@ -143,7 +103,7 @@ static int resolve_part(struct call *call, size_t index, const Npumem__V1__Opera
 	}
 	if (!status)
 		return 0;
-	return status < 0 ? status : submission_refuse(call, index, NULL);
+	return status < 0 ? status : part_explain(call, index, NULL);
 }
 
 static int check_groups(struct call *call, const Npumem__V1__SubmitRequest *request)
@@ -156,12 +116,12 @@ static int check_groups(struct call *call, const Npumem__V1__SubmitRequest *requ
 		return npumem_error_set(call->error, NPUMEM_INVALID, "%zu operations, and at most %d are possible",
 					request->n_operations, OPERATIONS_MAX);
 	for (size_t i = 0, n; i < request->n_operations; i += n) {
-		n = submission_group(request, i);
+		n = part_group(request, i);
 		if (n > OPERATIONS_GROUP_MAX) {
 			npumem_error_set(call->error, NPUMEM_INVALID,
 					 "its group has %zu operations, and at most %d are possible", n,
 					 OPERATIONS_GROUP_MAX);
-			return submission_refuse(call, i, NULL);
+			return part_explain(call, i, NULL);
 		}
 		if (n > 1 && __builtin_add_overflow(call->cost, (int64_t)(n * n / 4) * PAIR_COST, &call->cost))
 			call->cost = INT64_MAX;
@@ -223,7 +183,7 @@ static size_t longest_group(const Npumem__V1__SubmitRequest *request)
 	size_t n_parts = 1;
 
 	for (size_t i = 0, n; i < request->n_operations; i += n) {
-		n = submission_group(request, i);
+		n = part_group(request, i);
 		n_parts = n > n_parts ? n : n_parts;
 	}
 	return n_parts;
@@ -285,42 +245,4 @@ int handle_submit(struct call *call)
 	call->withdraw = submission_withdraw;
 	progress_follow(call);
 	return submission_go_on(call);
-}
-
-/* ---- its progress ---- */
-
-const struct op *submission_running(const struct call *call, const char **label)
-{
-	const struct submission *submission = call->submission;
-	const struct part *part = submission->queues[OP_COMPUTE].busy;
-
-	if (!part)
-		part = submission->queues[OP_DMA].busy;
-	if (!part)
-		return NULL;
-	if (submission->is_chain)
-		part = &submission->parts[atomic_load(&submission->n_begun) - 1];
-	*label = submission_label(call, submission->index + (size_t)(part - submission->parts));
-	return &part->operate.prepared.op;
-}
-
-static uint64_t parts_done(const struct part *part)
-{
-	double done = (double)atomic_load(&part->operate.progress.done),
-	       total = (double)atomic_load(&part->operate.progress.total);
-
-	if (part->ran)
-		return KERNEL_PARTS;
-	/* All parts are done before its reply is. */
-	return total > 0 ? (uint64_t)(done / total * (KERNEL_PARTS - 1)) : 0;
-}
-
-void submission_progress(const struct call *call, uint64_t *done, uint64_t *total)
-{
-	const struct submission *submission = call->submission;
-
-	*total = submission->request->n_operations * KERNEL_PARTS;
-	*done = submission->index * KERNEL_PARTS;
-	for (size_t i = 0; i < submission->n; i++)
-		*done += parts_done(&submission->parts[i]);
 }

@@ -1,52 +1,18 @@
 /* The steps of a submit that has started: a step is one operation, a chain of them, or one parallel group with its
  * two queues at once. Each operation of a group has a reply of its own, as the two queues end in any order, and
- * they are put into the answer in the order of the list. Invariant: what ran is in the answer, and what is not in
- * the answer did not run. */
+ * they are put into the answer in the order of the list. */
 #include "daemon/rpc/handlers/submission.h"
 
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
+#include "daemon/rpc/handlers/chain.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/service/observed/recorder.h"
 #include "daemon/service/operations.h"
 
 enum {
-	DRY_COST = 50000,		    /* at most, of op_costs, in op_cost's unit */
-	JOIN_BYTES = 256 << 10,		    /* of a group's replies; more are joined by a thread */
-	CHAIN_COST = 10 * CALL_INLINE_COST, /* to wake a thread costs little beside it */
-	CHAIN_DONE_BYTES = OPERATE_DONE_BYTES + OPERATE_DETAILS_BYTES,
+	DRY_COST = 50000,	/* at most, of op_costs, in op_cost's unit */
+	JOIN_BYTES = 256 << 10, /* of a group's replies; more are joined by a thread */
 };
-
-static bool is_given_up(struct submission *submission)
-{
-	struct call *call = submission->call;
-
-	if (!atomic_load(&call->progress.cancelled) && !call->peer->is_closing)
-		return false;
-	npumem_error_clear(call->error);
-	npumem_error_set(call->error, NPUMEM_CANCELLED,
-			 "the submit was cancelled; the operations in the answer have run");
-	submission->refused = 0;
-	return true;
-}
-
-/* The first refusal in the list is the submit's, whichever came first. */
-static void refuse_part(struct submission *submission, struct part *part, const struct op *op)
-{
-	struct call *call = submission->call;
-	size_t index = submission->index + (size_t)(part - submission->parts);
-
-	/* That it was cancelled is said in any case: it did not all run. */
-	if (part->operate.error.status == NPUMEM_CANCELLED
-		    ? index >= submission->refused && is_given_up(submission)
-		    : call->error->status == NPUMEM_CANCELLED)
-		return;
-	if (index >= submission->refused)
-		return;
-	submission->refused = index;
-	*call->error = part->operate.error;
-	submission_refuse(call, index, op);
-}
 
 static bool is_refused(const struct submission *submission)
 {
@@ -67,49 +33,7 @@ static int end(struct submission *submission)
 	return call->error->status;
 }
 
-/* ---- one operation ---- */
-
-static size_t share(const struct part *part)
-{
-	return OPERATE_DONE_BYTES + prepare_payload_bytes(&part->operate.prepared.op);
-}
-
-/* What the rest of the answer takes, however this part's reply turns out. */
-static size_t bytes_elsewhere(const struct submission *submission, const struct part *part)
-{
-	const struct call *call = submission->call;
-	size_t bytes = call->pending - share(part);
-
-	if (!submission->is_group)
-		return bytes;
-	bytes += reply_used(&call->reply);
-	for (size_t i = 0; i < submission->n; i++)
-		if (submission->parts[i].ran)
-			bytes += reply_used(submission->parts[i].operate.reply);
-	return bytes;
-}
-
-static struct queue *queue_of(struct submission *submission, const struct part *part)
-{
-	return &submission->queues[submission->is_group ? op_queue(&part->operate.prepared.op) : OP_DMA];
-}
-
-/* It has run, or was refused: it is in the answer, or its queue is over. */
-static void end_part(struct part *part)
-{
-	struct submission *submission = part->submission;
-	struct queue *queue = queue_of(submission, part);
-
-	operate_end(&part->operate, bytes_elsewhere(submission, part));
-	part->ran = part->operate.status == 0;
-	queue->busy = NULL;
-	if (part->ran) {
-		submission->call->pending -= share(part);
-		return;
-	}
-	queue->is_refused = true;
-	refuse_part(submission, part, &part->operate.prepared.op);
-}
+/* ---- a part, or a chain, on a thread ---- */
 
 /* The call may be over after that. */
 static void go_on(struct submission *submission)
@@ -124,105 +48,8 @@ static void part_done(void *arg)
 {
 	struct part *part = arg;
 
-	end_part(part);
+	part_end(part);
 	go_on(part->submission);
-}
-
-/* Part i takes the operation `index` + i of the request. 0, or what prepare_operation says. */
-static int prepare_part(struct submission *submission, size_t i)
-{
-	struct call *call = submission->call;
-	struct part *part = &submission->parts[i];
-
-	part->submission = submission;
-	part->ran = false;
-	part->bound = call->binding.at;
-	operate_init(&part->operate, call);
-	return prepare_operation(&call->binding, submission->request->operations[submission->index + i],
-				 &part->operate.prepared, &part->operate.error);
-}
-
-/* ---- a chain ---- */
-
-/* A long operation, and those behind it: a thread runs them one after the other, so that it and the loop are woken
- * once for all. A check reads no bytes: it depends on what the tensors are and where they lie, which no request
- * changes while the call has its accesses. So operations are checked before an earlier one has run. One that is
- * refused here is left to its own step. One that was begun and has not run is given up, and is not in the answer.
- */
-
-static bool has_payload(const struct op *op)
-{
-	return op->kind == OP_READ && !op->system.segment;
-}
-
-/* With a state or a recording each operation is noted in its turn. */
-static bool may_chain(const struct submission *submission, int64_t cost)
-{
-	const struct call *call = submission->call;
-	const struct service *service = call->rpc->service;
-
-	return !submission->is_group && submission->n_parts > 1 && call_is_long(cost) && cost < CHAIN_COST &&
-	       !has_payload(&submission->parts[0].operate.prepared.op) && call->rpc->executor.submit &&
-	       call_outlives_message(call) && !persist_is_on(&service->persist) &&
-	       !recorder_is_on(&service->recorder);
-}
-
-/* The next operation of the list, begun. False where it is not for the chain. */
-static bool append(struct submission *submission, int64_t *cost)
-{
-	struct call *call = submission->call;
-	size_t n = submission->n, index = submission->index + n;
-	struct part *part = &submission->parts[n];
-	struct operate *operate = &part->operate;
-
-	if (index == submission->request->n_operations || submission->request->operations[index]->group)
-		return false;
-	if (prepare_part(submission, n) || has_payload(&operate->prepared.op) ||
-	    reply_make_room(&call->reply, (n + 1) * CHAIN_DONE_BYTES, &operate->error) ||
-	    operate_begin(operate, &call->reply, SUBMITTED_DONE, index)) {
-		call->binding.at = part->bound;
-		return false;
-	}
-	submission->n++;
-	*cost += handler_op_cost(call, &operate->prepared.op);
-	return true;
-}
-
-/* Those from the n-th on have not run. */
-static void give_up(struct submission *submission, size_t n)
-{
-	while (submission->n > n) {
-		struct part *part = &submission->parts[--submission->n];
-
-		operate_give_up(&part->operate);
-		submission->call->binding.at = part->bound;
-	}
-}
-
-static void run_chain(void *arg)
-{
-	struct submission *submission = arg;
-
-	for (size_t i = 0; i < submission->n; i++) {
-		struct operate *operate = &submission->parts[i].operate;
-
-		if (i && atomic_load(&submission->call->progress.cancelled))
-			return;
-		atomic_store(&submission->n_begun, i + 1);
-		operate_work(operate);
-		if (operate->status)
-			return;
-	}
-}
-
-static void chain_end(struct submission *submission)
-{
-	size_t n_begun = atomic_load(&submission->n_begun);
-
-	give_up(submission, n_begun);
-	for (size_t i = 0; i < n_begun; i++)
-		end_part(&submission->parts[i]);
-	submission->queues[OP_DMA].next = submission->n;
 }
 
 static void on_chain_run(void *arg)
@@ -233,66 +60,26 @@ static void on_chain_run(void *arg)
 	go_on(submission);
 }
 
-/* The step's one operation, which was begun and costs `cost`, and those behind it run on a thread, as parts of the
- * step. False: the operation is too short or too long for a chain, or is alone; nothing was done. */
-static bool chain_start(struct submission *submission, int64_t cost)
-{
-	if (!may_chain(submission, cost))
-		return false;
-	while (submission->n < submission->n_parts && cost < CHAIN_COST && append(submission, &cost))
-		;
-	if (submission->n == 1)
-		return false;
-	charge_in_any_case(submission->call);
-	atomic_store(&submission->n_begun, 1);
-	submission->is_chain =
-		perform_away(submission->call, &submission->call->away, run_chain, on_chain_run, submission);
-	if (!submission->is_chain)
-		give_up(submission, 1);
-	return submission->is_chain;
-}
-
-/* The call is cancelled. True: no thread had begun the chain, and it has ended. */
-static bool chain_withdraw(struct submission *submission)
-{
-	if (!perform_withdraw(&submission->call->away))
-		return false;
-	run_chain(submission);
-	chain_end(submission);
-	return true;
-}
-
 /* ---- one step ---- */
-
-/* Of a group each operation answers in a place of its own: only now, as those of all together are megabytes. */
-static int part_begin(const struct submission *submission, struct part *part)
-{
-	size_t index = submission->index + (size_t)(part - submission->parts);
-	struct reply *reply = submission->is_group ? &part->own : &submission->call->reply;
-
-	if (reply == &part->own && reply_begin(reply, &part->out))
-		return heap_exhausted(&part->operate.error);
-	return operate_begin(&part->operate, reply, SUBMITTED_DONE, index);
-}
 
 static void part_start(struct submission *submission, struct part *part)
 {
-	struct queue *queue = queue_of(submission, part);
+	struct queue *queue = part_queue(submission, part);
 	int64_t cost;
 
 	if (part_begin(submission, part)) {
 		queue->is_refused = true;
-		refuse_part(submission, part, &part->operate.prepared.op);
+		part_refuse(submission, part, &part->operate.prepared.op);
 		return;
 	}
 	queue->busy = part;
 	cost = handler_op_cost(submission->call, &part->operate.prepared.op);
 	if (part->operate.is_dry && cost < DRY_COST)
 		cost = DRY_COST;
-	if (chain_start(submission, cost) || operate_run(&part->operate, cost, part_done))
+	if (chain_start(submission, cost, on_chain_run) || operate_run(&part->operate, cost, part_done))
 		return;
 	submission->spent += cost + CALL_OP_COST;
-	end_part(part);
+	part_end(part);
 }
 
 /* Room in the answer for all that a group may report: what has run must be in it. */
@@ -302,7 +89,7 @@ static void reserve(struct submission *submission)
 	size_t total = 0;
 
 	for (size_t i = 0; i < submission->n; i++)
-		total += share(&submission->parts[i]);
+		total += part_bytes(&submission->parts[i]);
 	if (!reply_check_cap(&call->reply, total, call->error))
 		reply_make_room(&call->reply, total + submission->n * OPERATE_DETAILS_BYTES, call->error);
 	charge_in_any_case(call);
@@ -342,13 +129,13 @@ static int step_begin(struct submission *submission)
 	struct call *call = submission->call;
 	struct op *ops[OPERATIONS_GROUP_MAX];
 
-	submission->n = submission_group(submission->request, submission->index);
+	submission->n = part_group(submission->request, submission->index);
 	submission->is_group = submission->n > 1;
 	submission->is_chain = false;
 	submission->queues[OP_DMA] = submission->queues[OP_COMPUTE] = (struct queue){.next = 0};
 	for (size_t i = 0; i < submission->n && !is_refused(submission); i++)
-		if (prepare_part(submission, i))
-			refuse_part(submission, &submission->parts[i], NULL);
+		if (part_prepare(submission, i))
+			part_refuse(submission, &submission->parts[i], NULL);
 	if (is_refused(submission))
 		submission->n = 0;
 	if (!submission->n || !submission->is_group)
@@ -414,7 +201,7 @@ static struct part *next_of(struct submission *submission, unsigned number)
 	while (queue->next < submission->n) {
 		struct part *part = &submission->parts[queue->next++];
 
-		if (queue_of(submission, part) == queue)
+		if (part_queue(submission, part) == queue)
 			return part;
 	}
 	return NULL;
@@ -439,7 +226,7 @@ static int queues_go_on(struct submission *submission)
 		struct part *part;
 
 		while (!queue->busy && !is_spent(submission) && (part = next_of(submission, number)) &&
-		       !is_given_up(submission))
+		       !part_is_cancelled(submission))
 			part_start(submission, part);
 	}
 	if (is_spent(submission))
@@ -468,7 +255,7 @@ int submission_go_on(struct call *call)
 		if (status)
 			return status;
 		if (is_refused(submission) || submission->index >= submission->request->n_operations ||
-		    is_given_up(submission))
+		    part_is_cancelled(submission))
 			return end(submission);
 		if (is_spent(submission))
 			return yield(submission);
@@ -485,7 +272,7 @@ static bool withdraw_part(struct submission *submission, struct part *part)
 		return chain_withdraw(submission);
 	if (!operate_withdraw(&part->operate))
 		return false;
-	end_part(part);
+	part_end(part);
 	return true;
 }
 
@@ -501,4 +288,42 @@ int submission_withdraw(struct call *call)
 		is_busy |= submission->queues[i].busy != NULL;
 	}
 	return has_withdrawn && !is_busy ? submission_go_on(call) : CALL_ELSEWHERE;
+}
+
+/* ---- its progress ---- */
+
+const struct op *submission_running(const struct call *call, const char **label)
+{
+	const struct submission *submission = call->submission;
+	const struct part *part = submission->queues[OP_COMPUTE].busy;
+
+	if (!part)
+		part = submission->queues[OP_DMA].busy;
+	if (!part)
+		return NULL;
+	if (submission->is_chain)
+		part = &submission->parts[atomic_load(&submission->n_begun) - 1];
+	*label = part_label(call, submission->index + (size_t)(part - submission->parts));
+	return &part->operate.prepared.op;
+}
+
+static uint64_t parts_done(const struct part *part)
+{
+	double done = (double)atomic_load(&part->operate.progress.done),
+	       total = (double)atomic_load(&part->operate.progress.total);
+
+	if (part->ran)
+		return KERNEL_PARTS;
+	/* All parts are done before its reply is. */
+	return total > 0 ? (uint64_t)(done / total * (KERNEL_PARTS - 1)) : 0;
+}
+
+void submission_progress(const struct call *call, uint64_t *done, uint64_t *total)
+{
+	const struct submission *submission = call->submission;
+
+	*total = submission->request->n_operations * KERNEL_PARTS;
+	*done = submission->index * KERNEL_PARTS;
+	for (size_t i = 0; i < submission->n; i++)
+		*done += parts_done(&submission->parts[i]);
 }
