@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
 
 #include "daemon/rpc/calls/ending.h"
 #include "daemon/rpc/calls/life.h"
@@ -162,49 +161,20 @@ void rpc_deinit(struct rpc *rpc)
 	operate_pool_deinit(rpc);
 }
 
-struct recovering {
-	struct rpc *rpc;
-	void (*say)(void *ctx, bool is_loss, const char *line);
-	void *ctx;
-};
-
-static struct session *new_session(void *ctx)
-{
-	return detached_new(((struct recovering *)ctx)->rpc);
-}
-
 static const char *method_name(uint32_t method)
 {
 	return method < METHODS_N ? methods_rows[method].name : "request";
 }
 
-static void keep_line(struct recovered *recovered, const char *line)
-{
-	if (recovered->n_lines < RECOVERED_LINES_MAX)
-		snprintf(recovered->lines[recovered->n_lines++], RECOVERED_LINE_BYTES, "%s", line);
-}
-
-static void say(void *ctx, bool is_loss, const char *line)
-{
-	const struct recovering *recovering = ctx;
-
-	keep_line(&recovering->rpc->service->recovered, line);
-	recovering->say(recovering->ctx, is_loss, line);
-}
-
 int rpc_recover(struct rpc *rpc, const struct store_report *found,
-		void (*to)(void *ctx, bool is_loss, const char *line), void *ctx)
+		void (*say)(void *ctx, bool is_loss, const char *line), void *ctx)
 {
 	struct recovered *recovered = &rpc->service->recovered;
-	struct recovering recovering = {rpc, to, ctx};
 	struct recover_host host = {
-		.new_session = new_session, .say = say, .method_name = method_name, .ctx = &recovering};
+		.new_session = detached_new, .ctx = rpc, .say = say, .say_ctx = ctx, .method_name = method_name};
 	int status;
 
 	recovered->at_ns = found->is_new ? 0 : rpc->now_ns();
-	recovered->was_clean = found->was_clean;
-	for (unsigned i = 0; i < found->n_lines; i++)
-		keep_line(recovered, found->lines[i]);
 	status = recover(rpc->service, found, &host, &recovered->report);
 	if (!status)
 		detached_recovered(rpc);

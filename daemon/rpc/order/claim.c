@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "daemon/device/least.h"
 #include "daemon/service/tables.h"
 #include "daemon/service/tensors/record.h"
 
@@ -147,11 +148,6 @@ static int grow(struct claim *claim)
 	claim->accesses = grown;
 	claim->room *= 4;
 	return 0;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
 }
 
 static int64_t most(int64_t a, int64_t b)

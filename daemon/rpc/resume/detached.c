@@ -68,7 +68,7 @@ static struct detached *begin(struct rpc *rpc)
 	return detached;
 }
 
-struct session *detached_new(struct rpc *rpc)
+struct session *detached_new(void *rpc)
 {
 	struct detached *detached = begin(rpc);
 

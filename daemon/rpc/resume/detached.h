@@ -7,7 +7,7 @@
 #include "daemon/rpc/core.h"
 
 /* Storage for one that was found, which is rpc's; NULL without memory. */
-struct session *detached_new(struct rpc *rpc);
+struct session *detached_new(void *rpc);
 /* All that were found belong to their users from now on. */
 void detached_recovered(struct rpc *rpc);
 /* A connection's last call is over: true where its session stays without it, and the connection's own has nothing

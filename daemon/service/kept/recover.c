@@ -20,6 +20,12 @@ enum {
 	RUN_LINES_MAX = 8, /* about requests that ran */
 };
 
+static void keep_line(struct recovered *recovered, const char *line)
+{
+	if (recovered->n_lines < RECOVERED_LINES_MAX)
+		snprintf(recovered->lines[recovered->n_lines++], RECOVERED_LINE_BYTES, "%s", line);
+}
+
 void recovery_say(const struct recovery *recovery, bool is_loss, const char *format, ...)
 {
 	char line[RECOVERY_LINE_BYTES];
@@ -28,7 +34,8 @@ void recovery_say(const struct recovery *recovery, bool is_loss, const char *for
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	recovery->host->say(recovery->host->ctx, is_loss, line);
+	keep_line(&recovery->service->recovered, line);
+	recovery->host->say(recovery->host->say_ctx, is_loss, line);
 }
 
 void recovery_drop(struct recovery *recovery, enum store_table table, uint32_t cell, uint64_t stamp)
@@ -322,6 +329,9 @@ int recover(struct service *service, const struct store_report *found, const str
 	int status;
 
 	*report = (struct recover_report){0};
+	service->recovered.was_clean = found->was_clean;
+	for (unsigned i = 0; i < found->n_lines; i++)
+		keep_line(&service->recovered, found->lines[i]);
 	status = run(&recovery, found);
 	heap_free(service->heap, recovery.sessions);
 	return status;

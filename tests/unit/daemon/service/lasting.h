@@ -93,7 +93,8 @@ static inline void lasting_start(struct lasting *kept)
 								  : "0123456789abcdef0123456789abcdef",
 				   .heap = &heap_libc,
 				   .hooks = kept->hooks};
-	struct recover_host host = {.new_session = lasting_session, .say = lasting_say, .ctx = kept};
+	struct recover_host host = {
+		.new_session = lasting_session, .ctx = kept, .say = lasting_say, .say_ctx = kept};
 	struct store_report found;
 	char error[STORE_ERROR_BYTES];
 
