@@ -23,7 +23,6 @@
 #include "proto/methods.h"
 
 struct call;
-struct call_allocating;
 struct operate;
 struct submission;
 struct tensor_page;
@@ -128,7 +127,6 @@ struct call {
 	void *task;		  /* what its handler works on in steps */
 
 	/* Of an allocation. */
-	struct call_allocating *allocating; /* NULL: it was not read yet */
 	enum tensors_turn turn;
 	bool fits_empty; /* of one that may wait for room, and lacked it: an empty device has it */
 
@@ -141,7 +139,6 @@ struct call {
 	struct reply reply;
 	struct binding binding;
 	struct claim claim; /* what it accesses */
-	int status;
 	struct call_step step;
 	struct waiter waiter;	     /* its place in the line for room */
 	struct tensors_free freeing; /* of a free */

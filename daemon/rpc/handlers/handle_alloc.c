@@ -8,11 +8,10 @@
 #include "proto/wire.h"
 
 enum {
-	TENSORS_FIELD = 1, /* Allocated.tensors */
-	TURN_STEPS = 300,  /* of device_alloc_step: about a tenth of a millisecond */
+	TURN_STEPS = 300, /* of device_alloc_step: about a tenth of a millisecond */
 };
 
-struct call_allocating {
+struct allocating {
 	struct tensors_alloc alloc;
 	bool was_paused;
 	const char **names, **labels;
@@ -21,9 +20,9 @@ struct call_allocating {
 };
 
 /* In the memory that the request was unpacked into. NULL: there is none. */
-static struct call_allocating *allocating_new(struct call *call, size_t n)
+static struct allocating *allocating_new(struct call *call, size_t n)
 {
-	struct call_allocating *to;
+	struct allocating *to;
 
 	to = budget_alloc(&call->budget, sizeof(*to) + n * (sizeof(to->requests[0]) + 3 * sizeof(void *)));
 	if (!to)
@@ -34,7 +33,7 @@ static struct call_allocating *allocating_new(struct call *call, size_t n)
 	return to;
 }
 
-static int read_allocation(struct call *call, struct call_allocating *to, size_t i,
+static int read_allocation(struct call *call, struct allocating *to, size_t i,
 			   const Npumem__V1__Allocation *message)
 {
 	struct device_request *request = &to->requests[i];
@@ -81,7 +80,7 @@ static void append_allocated(struct call *call, struct tensor *const *tensors, s
 	reply_close(&call->reply, mark, expected);
 }
 
-static int end_allocation(struct call *call, struct call_allocating *allocating, int status)
+static int end_allocation(struct call *call, struct allocating *allocating, int status)
 {
 	struct service *service = call->rpc->service;
 	const struct tensors_alloc *alloc = &allocating->alloc;
@@ -97,7 +96,7 @@ static int end_allocation(struct call *call, struct call_allocating *allocating,
 
 static int allocate(struct call *call)
 {
-	struct call_allocating *allocating = call->allocating;
+	struct allocating *allocating = call->task;
 	int64_t steps = TURN_STEPS;
 	int status;
 
@@ -121,19 +120,19 @@ static int read_allocations(struct call *call, const Npumem__V1__AllocRequest *r
 	if (n < 1 || n > TENSORS_ALLOC_MAX)
 		return npumem_error_set(call->error, NPUMEM_INVALID,
 					"%zu tensors to allocate, which is not 1 to %d", n, TENSORS_ALLOC_MAX);
-	call->allocating = allocating_new(call, n);
-	if (!call->allocating)
+	call->task = allocating_new(call, n);
+	if (!call->task)
 		return heap_exhausted(call->error);
 	for (size_t i = 0; i < n && !status; i++)
-		status = read_allocation(call, call->allocating, i, request->tensors[i]);
+		status = read_allocation(call, call->task, i, request->tensors[i]);
 	return status;
 }
 
 int handle_tensors_alloc(struct call *call)
 {
 	const Npumem__V1__AllocRequest *request = call->request->alloc;
-	int status = call->allocating ? 0 : read_allocations(call, request);
-	struct call_allocating *to = call->allocating;
+	int status = call->task ? 0 : read_allocations(call, request);
+	struct allocating *to = call->task;
 	size_t n = request->n_tensors;
 
 	if (!status)

@@ -185,12 +185,12 @@ static void check_seal(struct call *call)
 {
 	struct error_context context = access_context_of_own(call->session, call->error);
 
-	call->status = device_seal_check(call->rpc->service->device, call->binding.tensors[0], &context);
+	device_seal_check(call->rpc->service->device, call->binding.tensors[0], &context);
 }
 
 static int on_seal_checked(struct call *call)
 {
-	int status = call->status;
+	int status = call->error->status;
 
 	/* Nothing could be written since the check. */
 	repeat_before_change(call->session, call->binding.tensors[0]);
@@ -307,7 +307,6 @@ enum {
 	/* Slots that are empty, or whose tensor this session may not see: 10 to 50 ns each. */
 	PAGE_SLOTS_MAX = 4096,
 	PAGE_COST_MAX = 20000000, /* op_cost's unit: about 10 ms of a thread, where one tensor is not more */
-	TENSORS_FIELD = 1,	  /* List.tensors */
 };
 
 /* A full page goes on behind its last tensor, and only where there is another; any other behind the last slot that

@@ -162,14 +162,11 @@ static int check(const struct rpc_peer *peer, const Npumem__V1__KeepRequest *req
 	if (names_check_label(request->label, error))
 		return error->status;
 	for (size_t i = 0; i < request->n_operations; i++) {
-		if (names_check_label(request->operations[i]->label, error)) {
-			npumem_error_number(error, "operation", (int64_t)i);
-			return error->status;
-		}
-		if (check_operation(request->operations[i], i, error)) {
-			npumem_error_number(error, "operation", (int64_t)i);
-			return error->status;
-		}
+		if (!names_check_label(request->operations[i]->label, error) &&
+		    !check_operation(request->operations[i], i, error))
+			continue;
+		npumem_error_number(error, "operation", (int64_t)i);
+		return error->status;
 	}
 	return 0;
 }

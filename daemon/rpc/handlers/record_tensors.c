@@ -12,7 +12,6 @@
 enum {
 	PAGE_TENSORS = 64,
 	PAGE_SLOTS = 4096, /* of the device, that are visited for a page */
-	TENSORS_FIELD = 1, /* List.tensors */
 };
 
 struct pages {

@@ -14,8 +14,7 @@
 #include "proto/wire.h"
 
 enum {
-	TENSORS_FIELD = 1, /* Allocated.tensors */
-	DEATHS_MAX = 2,	   /* of the daemon while a request runs */
+	DEATHS_MAX = 2, /* of the daemon while a request runs */
 };
 
 static bool is_forgotten(const struct call *call)

@@ -10,6 +10,7 @@
 enum {
 	TENSOR_MESSAGE_BYTES_MAX = 1024, /* a bound for one with its tag and length */
 	TENSOR_MESSAGE_EXPECTED_BYTES = 140,
+	TENSORS_FIELD = 1, /* Allocated.tensors, List.tensors */
 };
 
 struct tensor_message {
