@@ -57,7 +57,7 @@ static void read_stream(struct fuzz_bytes *input, bool permuted)
 		status = stream_read(&stream, data + at * stream.element_bytes, n, &error);
 		check_refused(status, &error);
 	}
-	stream_close(&stream, &error);
+	stream_close(&stream, status, &error);
 	free(data);
 }
 

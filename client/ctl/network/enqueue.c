@@ -23,8 +23,7 @@ static int save_read(struct execute *execute, unsigned from)
 	int status = transfer_create(execute, i, &stream, &why);
 	if (!status) {
 		status = stream_write(&stream, (char *)one->segment->base + one->segment_offset, stream.n, &why);
-		int end = stream_close(&stream, &why);
-		status = status ? status : end;
+		status = stream_close(&stream, status, &why);
 	}
 	return status ? execute_failed(execute, i, &why) : CTL_OK;
 }
@@ -236,8 +235,7 @@ static int fill_segment(struct execute *execute, size_t i, struct npumem_operati
 	if (!status) {
 		status = stream_read(&stream, (char *)one->segment->base + one->segment_offset, stream.n, &why);
 		execute->results[i].quantized += stream.saturated;
-		int end = stream_close(&stream, &why);
-		status = status ? status : end;
+		status = stream_close(&stream, status, &why);
 	}
 	return status ? execute_failed(execute, i, &why) : CTL_OK;
 }

@@ -127,8 +127,7 @@ static int walk(struct layers *layers, size_t i, struct compare *compare, bool w
 			add_part(compare, &stream, segment->base, expected, reals, (size_t)n);
 	}
 	free(reals);
-	int end = stream_close(&stream, why);
-	return status ? status : end;
+	return stream_close(&stream, status, why);
 }
 
 /* The placement of the tensor as a file of its own. */
@@ -264,7 +263,7 @@ static size_t count_samples(const struct layers *layers)
 		    !network_array(network, operation->tensor, &place) ||
 		    files_open_expected(network, operation, &place, NPUMEM_CONVERGENT, 0, &n, &stream, &why))
 			continue;
-		stream_close(&stream, &why);
+		stream_close(&stream, 0, &why);
 		break;
 	}
 	return n;

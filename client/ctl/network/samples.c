@@ -62,7 +62,7 @@ int samples_open(const struct execute *execute, size_t i, struct stream *stream,
 		samples->n = n;
 	if (samples->n == n)
 		return 0;
-	stream_close(stream, why);
+	stream_close(stream, 0, why);
 	return npumem_error_set(why, NPUMEM_INVALID, "%.200s has %zu samples, and another input has %zu", path, n,
 				samples->n);
 }

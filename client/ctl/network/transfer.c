@@ -102,8 +102,7 @@ int transfer(struct execute *execute, size_t i)
 		size_t n = stream.n - stream.at < most ? stream.n - stream.at : most;
 		status = move(execute, operation, &stream, n, &why);
 	}
-	int end = stream_close(&stream, &why);
-	if (status || end)
+	if (stream_close(&stream, status, &why))
 		return execute_failed(execute, i, &why);
 	execute->results[i] =
 		(struct execute_result){.ran = true, .ns = ctl_now_ns() - start, .quantized = stream.saturated};

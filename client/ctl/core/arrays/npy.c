@@ -52,6 +52,14 @@ const char *npy_shape_text(const int64_t *shape, unsigned n_dims, char *text, si
 	return text;
 }
 
+const char *npy_index_text(const int64_t *shape, unsigned n_dims, size_t at, char *text, size_t bytes)
+{
+	int64_t index[NPY_DIMS_MAX] = {0}, rest = (int64_t)at;
+	for (unsigned i = n_dims; i-- > 0; rest /= shape[i])
+		index[i] = rest % shape[i];
+	return npy_shape_text(index, n_dims, text, bytes);
+}
+
 /* ---- the dictionary ---- */
 
 static const char *skip(const char *at)

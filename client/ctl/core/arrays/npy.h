@@ -38,5 +38,7 @@ int npy_write(FILE *file, const char *descr, const int64_t *shape, unsigned n_di
 
 /* "(1, 2, 3, 4)", as Python writes it. */
 const char *npy_shape_text(const int64_t *shape, unsigned n_dims, char *text, size_t bytes);
+/* The same of the index of element `at` of a dense array of this shape. */
+const char *npy_index_text(const int64_t *shape, unsigned n_dims, size_t at, char *text, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* Pieces of .npy files. Invariant: at <= n; real numbers pass through a buffer of fixed size. Only a file whose
- * dims are permuted is held as a whole. Arrays in one piece are array.h's. */
+ * dims are permuted is held as a whole. */
 #include "client/ctl/core/arrays/stream.h"
 
 #include <errno.h>
@@ -33,13 +33,13 @@ unsigned stream_shape(const struct npumem_place *place, int64_t shape[4])
 
 static void init(struct stream *stream, const char *path, const struct npumem_place *place, bool converts)
 {
-	int64_t shape[4];
 	*stream = (struct stream){.dtype = place->dtype, .frac_bits = place->frac_bits, .converts = converts};
 	snprintf(stream->path, sizeof(stream->path), "%s", path);
 	stream->element_bytes = npumem_dtype_bytes(place->dtype);
 	stream->n = 1;
-	for (unsigned i = 0, n_dims = stream_shape(place, shape); i < n_dims; i++)
-		stream->n *= (size_t)shape[i];
+	stream->n_dims = stream_shape(place, stream->shape);
+	for (unsigned i = 0; i < stream->n_dims; i++)
+		stream->n *= (size_t)stream->shape[i];
 }
 
 static int check_shape(const struct npy *npy, const struct npumem_place *place, struct npumem_error *error)
@@ -52,9 +52,10 @@ static int check_type(struct stream *stream, const struct npy *npy, struct npume
 {
 	bool is_real = !strcmp(npy->descr, "<f4") || !strcmp(npy->descr, "<f8");
 	if (!stream->converts && is_real && npumem_dtype_is_fixed(stream->dtype))
-		return npumem_error_set(error, NPUMEM_INVALID,
-					"the array has real numbers (%s); \"quantize\": true takes them",
-					npy->descr);
+		return npumem_error_set(
+			error, NPUMEM_INVALID,
+			"the array has real numbers (%s); \"quantize\": true takes them, or --quantize",
+			npy->descr);
 	if (!stream->converts)
 		return npy_check_type(npy, npy_descr(stream->dtype), error);
 	if (!npumem_dtype_is_fixed(stream->dtype))
@@ -64,6 +65,14 @@ static int check_type(struct stream *stream, const struct npy *npy, struct npume
 		return 0;
 	return npumem_error_set(error, NPUMEM_INVALID, "the array has element type %s; <f4 or <f8 is quantized",
 				npy->descr);
+}
+
+/* stdin stays open for what follows, as commands do; stdout for its next writer. */
+static int end(FILE *file)
+{
+	if (file == stdin)
+		return 0;
+	return file == stdout ? fflush(file) : fclose(file);
 }
 
 /* The header of the file as if its dims were permuted, and how to walk it so. */
@@ -88,40 +97,47 @@ static int permute(struct stream *stream, const struct stream_perm *perm, struct
 	return 0;
 }
 
-/* All but its shape is checked. Where it fails there is no file. */
-static int open_file(struct stream *stream, const char *path, const struct npumem_place *place, bool quantize,
-		     int rounding, struct npy *npy, struct npumem_error *error)
+/* All but its shape is checked. `file` is NULL where errno says why; where this fails there is none. */
+static int open_file(struct stream *stream, FILE *file, const char *path, const struct npumem_place *place,
+		     bool quantize, int rounding, struct npy *npy, struct npumem_error *error)
 {
 	init(stream, path, place, quantize);
 	stream->rounding = rounding;
-	stream->file = fopen(path, "rb");
-	if (!stream->file)
+	stream->file = file;
+	if (!file)
 		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
 	struct npumem_error why = {.status = 0};
 	if (!npy_read_header(stream->file, npy, &why) && !npy_check_order(npy, &why) &&
 	    !check_type(stream, npy, &why))
 		return 0;
-	fclose(stream->file);
+	end(stream->file);
+	return about(stream, &why, error);
+}
+
+static int open_array(struct stream *stream, FILE *file, const char *path, const struct npumem_place *place,
+		      const struct stream_perm *perm, bool quantize, int rounding, struct npumem_error *error)
+{
+	struct npumem_error why = {.status = 0};
+	struct npy npy;
+	int status = open_file(stream, file, path, place, quantize, rounding, &npy, error);
+	if (status || (!permute(stream, perm, &npy, &why) && !check_shape(&npy, place, &why)))
+		return status;
+	end(stream->file);
 	return about(stream, &why, error);
 }
 
 int stream_open_perm(struct stream *stream, const char *path, const struct npumem_place *place,
 		     const struct stream_perm *perm, bool quantize, int rounding, struct npumem_error *error)
 {
-	struct npumem_error why = {.status = 0};
-	struct npy npy;
-	int status = open_file(stream, path, place, quantize, rounding, &npy, error);
-	if (status || (!permute(stream, perm, &npy, &why) && !check_shape(&npy, place, &why)))
-		return status;
-	fclose(stream->file);
-	return about(stream, &why, error);
+	return open_array(stream, fopen(path, "rb"), path, place, perm, quantize, rounding, error);
 }
 
 int stream_open(struct stream *stream, const char *path, const struct npumem_place *place, bool quantize,
 		int rounding, struct npumem_error *error)
 {
 	const struct stream_perm none = {.n = 0};
-	return stream_open_perm(stream, path, place, &none, quantize, rounding, error);
+	FILE *file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
+	return open_array(stream, file, path, place, &none, quantize, rounding, error);
 }
 
 static int check_samples(const struct stream *stream, const struct npy *npy, size_t *n, struct npumem_error *error)
@@ -155,7 +171,7 @@ static int open_one(struct stream *stream, const char *path, const struct npumem
 {
 	struct npumem_error why = {.status = 0};
 	struct npy npy;
-	int status = open_file(stream, path, place, true, rounding, &npy, error);
+	int status = open_file(stream, fopen(path, "rb"), path, place, true, rounding, &npy, error);
 	if (status)
 		return status;
 	status = is_shaped ? check_shape_of_samples(&npy, place, n, &why) : check_samples(stream, &npy, n, &why);
@@ -168,7 +184,7 @@ static int open_one(struct stream *stream, const char *path, const struct npumem
 		status = npumem_error_set(&why, NPUMEM_INVALID, "%s", strerror(errno));
 	if (!status)
 		return 0;
-	fclose(stream->file);
+	end(stream->file);
 	return about(stream, &why, error);
 }
 
@@ -227,6 +243,14 @@ static int take(struct stream *stream, void *data, size_t n, size_t bytes, struc
 				stream->at, stream->n);
 }
 
+static int refuse_nan(const struct stream *stream, size_t at, struct npumem_error *error)
+{
+	char text[128];
+	return npumem_error_set(error, NPUMEM_INVALID,
+				"%.200s: the element at %s is NaN, which has no fixed-point value", stream->path,
+				npy_index_text(stream->shape, stream->n_dims, at, text, sizeof(text)));
+}
+
 static int take_reals(struct stream *stream, void *data, size_t n, struct npumem_error *error)
 {
 	double reals[STREAM_REALS]; /* or twice as many floats' room */
@@ -234,9 +258,7 @@ static int take_reals(struct stream *stream, void *data, size_t n, struct npumem
 	int status = take(stream, reals, n, n * each, error);
 	if (!status && quantize_array(reals, stream->is_double, n, stream->dtype, stream->frac_bits,
 				      stream->rounding, data, &stream->saturated, &nan_at))
-		return npumem_error_set(error, NPUMEM_INVALID,
-					"%.200s: element %zu is NaN, which has no fixed-point value", stream->path,
-					stream->at - n + nan_at);
+		return refuse_nan(stream, stream->at - n + nan_at, error);
 	for (size_t i = 0; stream->reals && i < n && !status; i++)
 		*stream->reals++ = stream->is_double ? (float)reals[i] : ((const float *)reals)[i];
 	return status;
@@ -270,7 +292,7 @@ int stream_create(struct stream *stream, FILE *file, const char *path, const str
 				   0, &why);
 	if (!status)
 		return 0;
-	fclose(stream->file);
+	end(stream->file);
 	return about(stream, &why, error);
 }
 
@@ -299,11 +321,11 @@ int stream_write(struct stream *stream, const void *data, size_t n, struct npume
 	return status;
 }
 
-int stream_close(struct stream *stream, struct npumem_error *error)
+int stream_close(struct stream *stream, int status, struct npumem_error *error)
 {
 	free(stream->turn.data);
-	if (!fclose(stream->file))
-		return 0;
+	if (!end(stream->file) || status)
+		return status;
 	return npumem_error_set(error, NPUMEM_INTERNAL, "%.200s: writing failed: %s", stream->path,
 				strerror(errno));
 }

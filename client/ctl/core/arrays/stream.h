@@ -16,6 +16,8 @@ struct stream_perm {
 struct stream {
 	FILE *file;
 	char path[256]; /* for messages; cut where it is longer */
+	unsigned n_dims;
+	int64_t shape[4]; /* of the array; extents of 1 in the file may be more or fewer */
 	int dtype;
 	int64_t frac_bits;
 	int rounding;
@@ -34,7 +36,8 @@ struct stream {
 };
 
 /* Opens an array of the place's type and shape; extents of 1 in it may be more or fewer, as (8,) for [1,8,1,1].
- * `quantize`: real numbers, rounded by `rounding`. 0 or INVALID, naming the file; then nothing is to be closed. */
+ * `quantize`: real numbers, rounded by `rounding`. A path of "-" is stdin. 0 or INVALID, naming the file; then
+ * nothing is to be closed. */
 int stream_open(struct stream *stream, const char *path, const struct npumem_place *place, bool quantize,
 		int rounding, struct npumem_error *error);
 /* The same of a file whose dims are permuted; perm->dim are the numbers from 0 to perm->n - 1. */
@@ -58,13 +61,15 @@ struct stream_dims {
 	int64_t extent[STREAM_DIMS_MAX];
 };
 /* Begins the place's array in an empty file, float32 with `dequantize`; `path` is for messages. `dims`: what the
- * file says; NULL: nothing, as it has begun and goes on. As stream_open; `file` is closed where it fails. */
+ * file says; NULL: nothing, as it has begun and goes on. As stream_open; `file`, which may be
+ * stdout, is closed where it fails. */
 int stream_create(struct stream *stream, FILE *file, const char *path, const struct npumem_place *place,
 		  bool dequantize, const struct stream_dims *dims, struct npumem_error *error);
 int stream_write(struct stream *stream, const void *data, size_t n, struct npumem_error *error);
 
-/* Ends reading or writing. Only a 0 from here says that the file was written. 0 or INTERNAL. */
-int stream_close(struct stream *stream, struct npumem_error *error);
+/* Ends reading or writing, which came to `status`. Only a 0 from here says that the file was written. `status`, or
+ * INTERNAL. */
+int stream_close(struct stream *stream, int status, struct npumem_error *error);
 
 /* N,C,H,W of a place's array, or rows, cols; how many. */
 unsigned stream_shape(const struct npumem_place *place, int64_t shape[4]);

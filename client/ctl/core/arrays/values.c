@@ -245,12 +245,10 @@ int values_shape(const struct values *values, struct npumem_dims *shape, struct 
 
 static int refuse_at(const struct values *values, size_t i, const char *why, struct npumem_error *error)
 {
-	int64_t index[NPY_DIMS_MAX] = {0}, rest = (int64_t)i;
 	char text[200];
-	for (unsigned d = values->n_dims; d-- > 0; rest /= values->shape[d])
-		index[d] = rest % values->shape[d];
 	return npumem_error_set(error, NPUMEM_INVALID, "the element at %s is %.9g, %s",
-				npy_shape_text(index, values->n_dims, text, sizeof(text)), values->data[i], why);
+				npy_index_text(values->shape, values->n_dims, i, text, sizeof(text)),
+				values->data[i], why);
 }
 
 static void store(void *containers, int dtype, size_t i, int64_t value)

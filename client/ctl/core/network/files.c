@@ -46,7 +46,7 @@ static int check(const struct network *network, const struct network_operation *
 				 : files_open(network, operation, &place, NPUMEM_CONVERGENT, &stream, &why);
 	if (status)
 		return network_about(network, operation, &why, error);
-	return stream_close(&stream, error);
+	return stream_close(&stream, 0, error);
 }
 
 int files_check(const struct network *network, struct npumem_error *error)
