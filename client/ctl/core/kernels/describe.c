@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/words/lists.h"
 
 static const struct describe_provenance provenances[] = {
 #define PROVENANCE(name, rounding, source) {#name, rounding, source},
@@ -19,28 +20,6 @@ const struct describe_provenance *describe_provenance(const struct npumem_kernel
 		if (!strcmp(provenances[i].name, row->name))
 			return &provenances[i];
 	return NULL;
-}
-
-/* One entry of a row's list of roles. */
-struct role {
-	char name[NPUMEM_FIELD_KEY_BYTES];
-	bool output, optional, family;
-};
-
-/* Takes the entry at *list, moved past it. False at the end. */
-static bool role_next(const char **list, struct role *role)
-{
-	const char *at = *list + strspn(*list, " ");
-	if (!*at)
-		return false;
-	*role = (struct role){.output = *at == '>'};
-	at += role->output;
-	size_t length = strcspn(at, " ?*");
-	snprintf(role->name, sizeof(role->name), "%.*s", (int)length, at);
-	for (at += length; *at == '?' || *at == '*'; at++)
-		*(*at == '?' ? &role->optional : &role->family) = true;
-	*list = at;
-	return true;
 }
 
 /* ---- shapes ---- */
@@ -99,11 +78,9 @@ const char *describe_shape(const struct npumem_kernel_row *row, const char *role
 static json_t *words_array(const char *list)
 {
 	json_t *array = json_array();
-	while (*(list += strspn(list, " "))) {
-		size_t length = strcspn(list, " ");
-		json_array_append_new(array, json_stringn(list, length));
-		list += length;
-	}
+	struct lists_word word;
+	while (lists_next(&list, &word))
+		json_array_append_new(array, json_string(word.text));
 	return array;
 }
 
@@ -111,11 +88,11 @@ static json_t *roles_array(const struct npumem_kernel_row *row)
 {
 	json_t *array = json_array();
 	const char *list = row->roles;
-	struct role role;
-	while (role_next(&list, &role)) {
+	struct lists_word role;
+	while (lists_next(&list, &role)) {
 		char shape[DESCRIBE_SHAPE_BYTES];
-		describe_shape(row, role.name, shape);
-		json_array_append_new(array, json_pack("{s:s, s:b, s:b, s:b, s:s*}", "role", role.name, "output",
+		describe_shape(row, role.text, shape);
+		json_array_append_new(array, json_pack("{s:s, s:b, s:b, s:b, s:s*}", "role", role.text, "output",
 						       role.output, "optional", role.optional, "numbered",
 						       role.family, "shape", *shape ? shape : NULL));
 	}
@@ -147,14 +124,13 @@ static struct npumem_param_row param_of(const struct npumem_kernel_row *row, con
 /* Takes the first parameter of *list, moved past it; rounding is the last one. False at the end. */
 static bool param_next(const struct npumem_kernel_row *row, const char **list, struct npumem_param_row *param)
 {
-	char name[NPUMEM_FIELD_KEY_BYTES];
+	struct lists_word word;
 	if (!*list)
 		return false;
-	*list += strspn(*list, " ");
-	size_t length = strcspn(*list, " ");
-	snprintf(name, sizeof(name), "%.*s", (int)length, *list);
-	*param = param_of(row, length ? name : "rounding");
-	*list = length ? *list + length : NULL;
+	bool more = lists_next(list, &word);
+	*param = param_of(row, more ? word.text : "rounding");
+	if (!more)
+		*list = NULL;
 	return true;
 }
 
@@ -208,25 +184,15 @@ static void print_entry(FILE *out, const char *label, const char *text, unsigned
 	describe_wrap(out, text, (unsigned)n, (unsigned)n, columns);
 }
 
-static void print_role(FILE *out, const struct npumem_kernel_row *row, const struct role *role, unsigned columns)
+static void print_role(FILE *out, const struct npumem_kernel_row *row, const struct lists_word *role,
+		       unsigned columns)
 {
-	char label[NPUMEM_FIELD_KEY_BYTES + 2], shape[DESCRIBE_SHAPE_BYTES], text[160];
-	snprintf(label, sizeof(label), "%s%s", role->name, role->family ? "N" : "");
-	describe_shape(row, role->name, shape);
+	char label[sizeof(role->text) + 2], shape[DESCRIBE_SHAPE_BYTES], text[160];
+	snprintf(label, sizeof(label), "%s%s", role->text, role->family ? "N" : "");
+	describe_shape(row, role->text, shape);
 	snprintf(text, sizeof(text), "%s%s%s%s", role->output ? "written " : "read ", shape,
 		 role->family ? "; numbered from 0" : "", role->optional ? "; may be left out" : "");
 	print_entry(out, label, text, columns);
-}
-
-/* "a | b | c" of "a b c". */
-static void choices_text(const char *list, const char *before, char *text, size_t bytes)
-{
-	int n = snprintf(text, bytes, "%s", before);
-	for (const char *gap = ""; *(list += strspn(list, " ")) && (size_t)n < bytes; gap = " | ") {
-		size_t length = strcspn(list, " ");
-		n += snprintf(text + n, bytes - (size_t)n, "%s%.*s", gap, (int)length, list);
-		list += length;
-	}
 }
 
 static void print_param(FILE *out, const struct npumem_param_row *param, unsigned columns)
@@ -237,13 +203,11 @@ static void print_param(FILE *out, const struct npumem_param_row *param, unsigne
 	else if (param->most > 1)
 		snprintf(count, sizeof(count), "%u ", param->most);
 	if (*param->choices)
-		choices_text(param->choices, *count ? "of " : "", choices, sizeof(choices));
+		lists_text(param->choices, " | ", "", choices, sizeof(choices));
 	else if (*count)
 		snprintf(choices, sizeof(choices), "integers");
-	if (*param->fallback)
-		snprintf(text, sizeof(text), "%s%s; default: %s", count, choices, param->fallback);
-	else
-		snprintf(text, sizeof(text), "%s%s; must be given", count, choices);
+	snprintf(text, sizeof(text), "%s%s%s; %s%s", count, *count && *param->choices ? "of " : "", choices,
+		 *param->fallback ? "default: " : "must be given", param->fallback);
 	print_entry(out, param->name, text, columns);
 }
 
@@ -253,11 +217,11 @@ static void print_example(FILE *out, const struct npumem_kernel_row *row, unsign
 	char line[256];
 	const char *list = row->roles, *params = row->parameters;
 	struct npumem_param_row param;
-	struct role role;
+	struct lists_word role;
 	int n = snprintf(line, sizeof(line), "npumemctl run %s", row->name);
-	while (role_next(&list, &role) && (size_t)n < sizeof(line))
+	while (lists_next(&list, &role) && (size_t)n < sizeof(line))
 		if (!role.optional)
-			n += snprintf(line + n, sizeof(line) - (size_t)n, " %s%s=NAME", role.name,
+			n += snprintf(line + n, sizeof(line) - (size_t)n, " %s%s=NAME", role.text,
 				      role.family ? "0" : "");
 	while (param_next(row, &params, &param) && (size_t)n < sizeof(line))
 		if (!*param.fallback)
@@ -271,11 +235,11 @@ void describe_print(FILE *out, const struct npumem_kernel_row *row, unsigned col
 	const struct describe_provenance *from = describe_provenance(row);
 	const char *list = row->roles, *params = row->parameters;
 	struct npumem_param_row param;
-	struct role role;
+	struct lists_word role;
 	unsigned n = (unsigned)fprintf(out, "%s:", row->name);
 	describe_wrap(out, row->summary, n, 2, columns);
 	fputs("\ntensors\n", out);
-	while (role_next(&list, &role))
+	while (lists_next(&list, &role))
 		print_role(out, row, &role, columns);
 	fputs("\nparameters\n", out);
 	while (param_next(row, &params, &param))

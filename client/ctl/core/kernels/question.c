@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/words/lists.h"
 #include "client/ctl/core/words/numbers.h"
 #include "client/ctl/core/words/spec.h"
 
@@ -159,19 +160,11 @@ static const struct row {
 	 read_advise},
 };
 
-static bool list_has(const char *list, const char *word)
-{
-	for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
-		if ((at == list || at[-1] == ' ') && strcspn(at, " ") == strlen(word))
-			return true;
-	return false;
-}
-
 static int check_options(const struct args *args, const struct row *row, struct npumem_error *error)
 {
 	static const struct option own[] = {QUESTION_OPTIONS, {NULL, NULL, NULL, false}};
 	for (const struct option *option = own; option->name; option++)
-		if (args_has(args, option->name) && !list_has(row->options, option->name))
+		if (args_has(args, option->name) && !lists_has(row->options, option->name))
 			return npumem_error_set(error, NPUMEM_INVALID, "%s is not for %s", option->name,
 						row->name);
 	return 0;

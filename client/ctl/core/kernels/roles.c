@@ -2,75 +2,26 @@
  */
 #include "client/ctl/core/kernels/roles.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "client/ctl/core/words/lists.h"
 #include "client/ctl/core/words/suggest.h"
-
-/* One name of a space separated list against `text`; marks (> ? *) are those of kernels.def. */
-static bool role_matches(const char *name, size_t length, const char *text)
-{
-	if (length && *name == '>') {
-		name++;
-		length--;
-	}
-	while (length && name[length - 1] == '?')
-		length--;
-	bool family = length && name[length - 1] == '*';
-	if (family)
-		length--;
-	if (strncmp(name, text, length))
-		return false;
-	text += length;
-	if (!family)
-		return !*text;
-	size_t digits = strspn(text, "0123456789");
-	return digits >= 1 && digits <= 3 && !text[digits];
-}
-
-static const char *list_find(const char *list, const char *text)
-{
-	while (*list) {
-		size_t length = strcspn(list, " ");
-		if (length && role_matches(list, length, text))
-			return list;
-		list += length;
-		list += strspn(list, " ");
-	}
-	return NULL;
-}
 
 bool roles_has(const struct npumem_kernel_row *row, const char *role)
 {
-	return list_find(row->roles, role) != NULL;
+	return lists_has(row->roles, role);
 }
 
 bool roles_is_output(const struct npumem_kernel_row *row, const char *role)
 {
-	const char *name = list_find(row->roles, role);
-	return name && *name == '>';
+	struct lists_word word;
+	return lists_find(row->roles, role, false, &word) && word.output;
 }
 
 bool roles_has_param(const struct npumem_kernel_row *row, const char *name)
 {
-	return !strcmp(name, "rounding") || list_find(row->parameters, name) != NULL;
-}
-
-/* A list of kernels.def for people: commas, without the marks. */
-static const char *list_text(const char *list, char *text, size_t bytes)
-{
-	size_t n = 0;
-	for (const char *at = list; *at && n + 3 < bytes; at++) {
-		if (*at == ' ')
-			text[n++] = ',';
-		if (*at == '*')
-			text[n++] = 'N';
-		else if (*at != '>' && *at != '?')
-			text[n++] = *at;
-	}
-	text[n] = 0;
-	return text;
+	return !strcmp(name, "rounding") || lists_has(row->parameters, name);
 }
 
 int roles_kernel(const char *name, const struct npumem_kernel_row **row, struct npumem_error *error)
@@ -97,9 +48,9 @@ static int no_such_word(const struct npumem_kernel_row *row, const char *key, st
 	suggest_offer(&suggest, "rounding");
 	return npumem_error_set(error, NPUMEM_INVALID,
 				"%s has no \"%.40s\"; tensors: %s; parameters: %s%srounding%s", row->name, key,
-				list_text(row->roles, roles, sizeof(roles)),
-				list_text(row->parameters, params, sizeof(params)), *row->parameters ? ", " : "",
-				suggest_text(&suggest, nearest));
+				lists_text(row->roles, ", ", "N", roles, sizeof(roles)),
+				lists_text(row->parameters, ", ", "", params, sizeof(params)),
+				*row->parameters ? ", " : "", suggest_text(&suggest, nearest));
 }
 
 int roles_word(const struct npumem_kernel_row *row, const char *text, struct roles_word *word,

@@ -10,6 +10,7 @@
 #include "client/ctl/core/kernels/roles.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/vectors/mapping.h"
+#include "client/ctl/core/words/lists.h"
 
 enum { RECORD_TEXT_BYTES = 128 };
 
@@ -69,12 +70,7 @@ static const struct {
 
 static bool row_is(const char *kernel, const char *role, const struct golden *golden, const char *name)
 {
-	size_t length = strlen(role);
-	if (kernel && strcmp(kernel, golden->row->name))
-		return false;
-	if (role[length - 1] != '*')
-		return !strcmp(role, name);
-	return !strncmp(role, name, length - 1) && name[length - 1] >= '0' && name[length - 1] <= '9';
+	return (!kernel || !strcmp(kernel, golden->row->name)) && lists_has(role, name);
 }
 
 static const struct npumem_param *param_of(const struct golden *golden, int number)
@@ -234,16 +230,14 @@ static json_t *tensor_json(const struct golden *golden, const struct golden_tens
 /* Choice `value`, counted from 1. */
 static json_t *choice_json(const char *choices, int64_t value, bool upper)
 {
-	char text[32];
-	for (; value > 1; value--) {
-		choices += strcspn(choices, " ");
-		choices += strspn(choices, " ");
-	}
-	snprintf(text, sizeof(text), "%.*s", (int)strcspn(choices, " "), choices);
-	for (char *c = text; upper && *c; c++)
+	struct lists_word word;
+	do
+		lists_next(&choices, &word);
+	while (value-- > 1);
+	for (char *c = word.text; upper && *c; c++)
 		if (*c >= 'a' && *c <= 'z')
 			*c = (char)(*c - 'a' + 'A');
-	return json_string(text);
+	return json_string(word.text);
 }
 
 static json_t *lut_json(const struct golden *golden, bool *many)

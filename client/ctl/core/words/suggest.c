@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/ctl/core/words/lists.h"
+
 static unsigned min(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
@@ -53,16 +55,9 @@ void suggest_offer(struct suggest *suggest, const char *known)
 
 void suggest_offer_list(struct suggest *suggest, const char *list)
 {
-	while (*(list += strspn(list, " >"))) {
-		char known[SUGGEST_WORD_BYTES];
-		size_t length = strcspn(list, " "), kept = strcspn(list, " ?*");
-		if (kept < sizeof(known)) {
-			memcpy(known, list, kept);
-			known[kept] = 0;
-			suggest_offer(suggest, known);
-		}
-		list += length;
-	}
+	struct lists_word word;
+	while (lists_next(&list, &word))
+		suggest_offer(suggest, word.text);
 }
 
 const char *suggest_text(const struct suggest *suggest, char *text)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/words/lists.h"
 
 #define BATCHES_LIMIT INT64_C(0x7fffffff)
 
@@ -31,15 +32,6 @@ static bool mark(struct search *search, int tensor)
 	return is_new;
 }
 
-static bool is_one_of(const char *list, const char *word)
-{
-	size_t length = strlen(word);
-	for (const char *at = list; (at = strstr(at, word)); at += length)
-		if ((at == list || at[-1] == ' ') && (!at[length] || at[length] == ' '))
-			return true;
-	return false;
-}
-
 static const struct npumem_param *param_of(const struct search *search, const struct network_operation *operation,
 					   int number)
 {
@@ -59,11 +51,11 @@ static bool keeps_samples(const struct search *search, const struct network_oper
 	const struct npumem_param *axis = param_of(search, operation, NPUMEM_PARAM_AXIS),
 				  *perm = param_of(search, operation, NPUMEM_PARAM_PERM);
 	enum { AXIS_N = 2 }; /* none and n do not */
-	if (is_one_of("softmax l2_normalize prelu concat", operation->kernel->name))
+	if (lists_has("softmax l2_normalize prelu concat", operation->kernel->name))
 		return axis && axis->values[0] > AXIS_N;
 	if (operation->kernel->number == NPUMEM_KERNEL_PERMUTE)
 		return perm && (perm->n_values == 3 || perm->values[0] == 0);
-	return is_one_of(each, operation->kernel->name);
+	return lists_has(each, operation->kernel->name);
 }
 
 static int refuse(const struct search *search, const struct network_operation *operation, const char *what,
@@ -78,7 +70,7 @@ static int refuse(const struct search *search, const struct network_operation *o
 static int check_operand(const struct search *search, const struct network_operation *operation,
 			 const struct network_operand *operand, struct npumem_error *error)
 {
-	bool is_data = is_one_of("in in1 in2 acc left", operand->role) ||
+	bool is_data = lists_has("in in1 in2 acc left", operand->role) ||
 		       (operand->role[0] == 'i' && operand->role[1] == 'n');
 	bool is_factor = operation->kernel->number == NPUMEM_KERNEL_MAC && strcmp(operand->role, "acc") != 0;
 	bool spreads = is_factor || !strncmp(operation->kernel->name, "eltwise_", strlen("eltwise_"));

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "client/ctl/core/words/lists.h"
 #include "client/ctl/core/words/suggest.h"
 
 static const char *type_text(const json_t *value)
@@ -114,34 +115,6 @@ int keys_name(struct keys *keys, const char *key, const char *what, int (*parse)
 					       keys->where, what, text, suggest_text(&suggest, nearest));
 }
 
-/* `key` is a word of the list, or of a numbered family of it: "in*" has in, in0, in1, … */
-static bool is_listed(const char *list, const char *key)
-{
-	while (*(list += strspn(list, " >"))) {
-		size_t length = strcspn(list, " "), word = strcspn(list, " ?*");
-		const char *rest = key + word;
-		if (!strncmp(list, key, word) &&
-		    (!*rest || (list[word] == '*' && !rest[strspn(rest, "0123456789")])))
-			return true;
-		list += length;
-	}
-	return false;
-}
-
-/* A list for people: commas, without the marks. */
-static const char *plain(const char *list, char *text, size_t bytes)
-{
-	size_t n = 0;
-	for (; *list && n + 3 < bytes; list++) {
-		if (*list == ' ')
-			text[n++] = ',';
-		if (!strchr(">?*", *list))
-			text[n++] = *list;
-	}
-	text[n] = 0;
-	return text;
-}
-
 int keys_check(struct keys *keys, const char *list, const char *more)
 {
 	char first[200], second[100];
@@ -152,7 +125,8 @@ int keys_check(struct keys *keys, const char *list, const char *more)
 		const char *key = json_object_iter_key(at);
 		char nearest[SUGGEST_TEXT_BYTES];
 		struct suggest suggest;
-		if (is_listed(list, key) || is_listed(more, key))
+		struct lists_word word;
+		if (lists_find(list, key, true, &word) || lists_has(more, key))
 			continue;
 		suggest_init(&suggest, key);
 		suggest_offer_list(&suggest, list);
@@ -163,8 +137,8 @@ int keys_check(struct keys *keys, const char *list, const char *more)
 							keys->where, key, suggest_text(&suggest, nearest));
 		return keys->status = npumem_error_set(
 			       keys->error, NPUMEM_INVALID, "%s: no key \"%.40s\"; it takes %s%s%s", keys->where,
-			       key, plain(list, first, sizeof(first)), *list && *more ? ", " : "",
-			       plain(more, second, sizeof(second)));
+			       key, lists_text(list, ", ", "", first, sizeof(first)), *list && *more ? ", " : "",
+			       lists_text(more, ", ", "", second, sizeof(second)));
 	}
 	return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "client/ctl/core/kernels/roles.h"
 #include "client/ctl/core/network/reading/load.h"
+#include "client/ctl/core/words/lists.h"
 #include "client/ctl/core/words/suggest.h"
 
 enum { RUNS_PARAM_BYTES = 96 };
@@ -120,12 +121,13 @@ static int check_run_keys(struct keys *keys, const struct npumem_kernel_row *ker
 }
 
 /* The operands have `role`, or one of its numbered family. */
-static bool is_given(const struct network *network, const struct network_operation *operation, const char *role,
-		     size_t length, bool family)
+static bool is_given(const struct network *network, const struct network_operation *operation,
+		     const struct lists_word *role)
 {
+	size_t length = strlen(role->text);
 	for (unsigned i = 0; i < operation->n_operands; i++) {
 		const char *given = network->operands[operation->operand + i].role;
-		if (!strncmp(given, role, length) && (family || !given[length]))
+		if (!strncmp(given, role->text, length) && (role->family || !given[length]))
 			return true;
 	}
 	return false;
@@ -134,14 +136,12 @@ static bool is_given(const struct network *network, const struct network_operati
 /* Every role that may not be left out. */
 static int check_roles(const struct load *load, struct keys *keys, const struct network_operation *operation)
 {
-	for (const char *role = operation->kernel->roles; *(role += strspn(role, " >"));) {
-		size_t length = strcspn(role, " ?*");
-		char mark = role[length];
-		if (mark != '?' && !is_given(load->network, operation, role, length, mark == '*'))
-			return npumem_error_set(keys->error, NPUMEM_INVALID, "%s: \"%.*s\" is missing: a tensor",
-						keys->where, (int)length, role);
-		role += strcspn(role, " ");
-	}
+	const char *roles = operation->kernel->roles;
+	struct lists_word role;
+	while (lists_next(&roles, &role))
+		if (!role.optional && !is_given(load->network, operation, &role))
+			return npumem_error_set(keys->error, NPUMEM_INVALID, "%s: \"%s\" is missing: a tensor",
+						keys->where, role.text);
 	return 0;
 }
 
