@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/ctl/core/grow.h"
 #include "client/ctl/core/vectors/vectors.h"
 
 enum { FILES_DEPTH_MAX = 16, FILES_PATH_BYTES = 4096 };
@@ -50,17 +51,10 @@ static int add_file(const struct walk *walk, const char *path)
 	const json_t *cases;
 	json_t *root;
 	int code;
-	if (files->n == files->room) {
-		size_t room = files->room ? 2 * files->room : 64;
-		struct vector_file *more = realloc(files->list, room * sizeof(*more));
-		if (!more)
-			return ctl_fail(walk->ctl, "no memory for the files");
-		files->list = more;
-		files->room = room;
-	}
-	struct vector_file *file = &files->list[files->n];
-	*file = (struct vector_file){.path = strdup(path), .first = walk->sweep->n};
-	if (!file->path)
+	struct vector_file *file = grow((void **)&files->list, files->n, sizeof(*file));
+	if (file)
+		*file = (struct vector_file){.path = strdup(path), .first = walk->sweep->n};
+	if (!file || !file->path)
 		return ctl_fail(walk->ctl, "no memory for a file");
 	files->n++;
 	/* A file that cannot be read counts as one case, which fails when it runs. */

@@ -13,7 +13,7 @@ struct vector_file {
 
 struct vector_files {
 	struct vector_file *list;
-	size_t n, room;
+	size_t n;
 };
 
 /* Finds the files, in the order of the words and within folders of their names, and adds each case to the sweep,

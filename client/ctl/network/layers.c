@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/grow.h"
 #include "client/ctl/core/network/files.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
 #include "client/ctl/network/samples.h"
@@ -26,15 +27,10 @@ static struct layers_case *add_case(struct layers *layers, size_t operation)
 	struct layers_case *known = layers->samples ? find_case(layers, operation) : NULL;
 	if (known)
 		return known;
-	if (layers->n == layers->room) {
-		size_t room = layers->room ? 2 * layers->room : 64;
-		struct layers_case *more = realloc(layers->cases, room * sizeof(*more));
-		if (!more)
-			return NULL;
-		layers->cases = more;
-		layers->room = room;
-	}
-	struct layers_case *one = &layers->cases[layers->n++];
+	struct layers_case *one = grow((void **)&layers->cases, layers->n, sizeof(*one));
+	if (!one)
+		return NULL;
+	layers->n++;
 	*one = (struct layers_case){.operation = operation, .item = layers->item};
 	if (layers->variant)
 		variant_text(layers->variant, one->placed, sizeof(one->placed));

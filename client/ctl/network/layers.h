@@ -31,7 +31,7 @@ struct layers {
 	const char *pictures;	       /* folder; NULL: none are drawn */
 	double least_snr;	       /* dB that are enough; infinite: all must be equal */
 	struct layers_case *cases;
-	size_t n, room, n_failed;
+	size_t n, n_failed;
 };
 
 /* Sets up to run a network, whose options (samples, pictures, least_snr) are set. CTL_OK or CTL_FAILED; layers_deinit in

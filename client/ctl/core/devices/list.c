@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/grow.h"
+
 static bool is_name(const char *name)
 {
 	size_t n = strlen(name);
@@ -39,15 +41,10 @@ int devices_add(struct devices *devices, const char *name, const char *address, 
 	int status = check(devices, name, address, error);
 	if (status)
 		return status;
-	if (devices->n == devices->room) {
-		unsigned room = devices->room ? 2 * devices->room : 16;
-		struct device *more = realloc(devices->list, room * sizeof(*more));
-		if (!more)
-			return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the devices");
-		devices->list = more;
-		devices->room = room;
-	}
-	struct device *device = &devices->list[devices->n++];
+	struct device *device = grow((void **)&devices->list, devices->n, sizeof(*device));
+	if (!device)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the devices");
+	devices->n++;
 	strcpy(device->name, name);
 	strcpy(device->address, address);
 	return 0;

@@ -12,7 +12,7 @@ struct device {
 
 struct devices {
 	struct device *list;
-	unsigned n, room;
+	unsigned n;
 };
 
 /* Adds one; the texts are copied. 0; INVALID: a name that is taken, empty, too long or has what is not printed, an

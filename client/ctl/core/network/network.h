@@ -79,7 +79,6 @@ struct network {
 	struct network_operand *operands;
 	struct npumem_param *params;
 	size_t n_tensors, n_operations, n_operands, n_params;
-	size_t tensors_room, operations_room, operands_room, params_room;
 	struct npumem_param rounding; /* of operations that say none; number 0: the device's */
 };
 

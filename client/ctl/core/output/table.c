@@ -5,20 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TABLE_GAP = 2, TABLE_CUT_LEAST = 8 };
+#include "client/ctl/core/grow.h"
 
-static bool table_grow(struct table *table)
-{
-	if (table->n_cells < table->room)
-		return true;
-	unsigned room = table->room ? 2 * table->room : 64;
-	char **cells = realloc(table->cells, room * sizeof(*cells));
-	if (!cells)
-		return false;
-	table->cells = cells;
-	table->room = room;
-	return true;
-}
+enum { TABLE_GAP = 2, TABLE_CUT_LEAST = 8 };
 
 void table_cell(struct table *table, const char *format, ...)
 {
@@ -27,14 +16,11 @@ void table_cell(struct table *table, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (!table->no_memory && table_grow(table)) {
-		char *cell = strdup(text);
-		if (cell) {
-			table->cells[table->n_cells++] = cell;
-			return;
-		}
-	}
-	table->no_memory = true;
+	char **cell = table->no_memory ? NULL : grow((void **)&table->cells, table->n_cells, sizeof(*cell));
+	if (cell)
+		*cell = strdup(text);
+	table->no_memory = !cell || !*cell;
+	table->n_cells += !table->no_memory;
 }
 
 void table_init(struct table *table, const char *titles)

@@ -8,7 +8,7 @@
 enum { TABLE_COLUMNS_MAX = 12 };
 
 struct table {
-	unsigned n_columns, n_cells, room;
+	unsigned n_columns, n_cells;
 	bool right[TABLE_COLUMNS_MAX];
 	/* Set after table_init, if lines have a limit. Where a line is longer, the columns of `spare` (digits) are
 	 * left out, one after the other; if it is still longer, the cells of column `cut` are cut. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/grow.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/report/memory.h"
 
@@ -46,19 +47,19 @@ static struct client *client_of(struct trace *trace, const json_t *row)
 	for (size_t i = trace->n_clients; i-- > 0;)
 		if (trace->clients[i].session == session)
 			return &trace->clients[i];
-	struct client *grown = realloc(trace->clients, (trace->n_clients + 1) * sizeof(*grown));
-	if (!grown) {
+	struct client *client = grow((void **)&trace->clients, trace->n_clients, sizeof(*client));
+	if (!client) {
 		trace->failed = true;
 		return NULL;
 	}
-	trace->clients = grown;
-	grown[trace->n_clients] = (struct client){.session = session};
+	client->session = session;
+	trace->n_clients++;
 	snprintf(name, sizeof(name),
 		 "session %" JSON_INTEGER_FORMAT ": uid %" JSON_INTEGER_FORMAT ", pid %" JSON_INTEGER_FORMAT,
 		 session, jsons_number(row, "uid"), jsons_number(row, "pid"));
 	add_event(trace, json_pack("{s:s, s:s, s:I, s:{s:s}}", "ph", "M", "name", "process_name", "pid", session,
 				   "args", "name", name));
-	return &grown[trace->n_clients++];
+	return client;
 }
 
 /* The thread number of the first track that is free by then, 0 for none. */

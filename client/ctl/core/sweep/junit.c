@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/grow.h"
+
 static void write_text(FILE *file, const char *from)
 {
 	for (; *from; from++) {
@@ -217,21 +219,16 @@ static int by_item(const void *a, const void *b)
 static struct suite *collect(const struct parts *parts, size_t *n)
 {
 	struct suite *suites = NULL;
-	size_t room = 0;
 	*n = 0;
 	for (size_t i = 0; i < parts->n; i++) {
 		const char *at = parts->list[i].by == PARTS_NONE ? parts->list[i].suites : "", *next;
 		for (size_t item; (next = suite_at(at, &item)); at = next) {
-			if (*n == room) {
-				room = room ? 2 * room : 64;
-				struct suite *more = realloc(suites, room * sizeof(*more));
-				if (!more) {
-					free(suites);
-					return NULL;
-				}
-				suites = more;
+			struct suite *suite = grow((void **)&suites, *n, sizeof(*suite));
+			if (!suite) {
+				free(suites);
+				return NULL;
 			}
-			suites[*n] = (struct suite){item, at, (size_t)(next - at)};
+			*suite = (struct suite){item, at, (size_t)(next - at)};
 			*n += 1;
 		}
 	}

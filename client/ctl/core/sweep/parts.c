@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/grow.h"
 #include "client/ctl/core/output/jsons.h"
 
 static void part_deinit(const struct part *part)
@@ -37,15 +38,13 @@ static int add_part(struct parts *parts, const struct part *part, struct npumem_
 	int status = parts->n ? check_same(parts->list, part, error) : 0;
 	if (status)
 		return status;
-	struct part *more = realloc(parts->list, (parts->n + 1) * sizeof(*more));
-	if (!more)
+	struct part *added = grow((void **)&parts->list, parts->n, sizeof(*added));
+	if (!added)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the parts");
-	parts->list = more;
-	struct part *added = &more[parts->n];
 	*added = *part;
 	added->by = PARTS_NONE;
 	for (size_t i = 0; i < parts->n; i++) {
-		struct part *before = &more[i];
+		struct part *before = &parts->list[i];
 		if (before->by != PARTS_NONE || before->of.shard != added->of.shard)
 			continue;
 		if (before->of.time > added->of.time)

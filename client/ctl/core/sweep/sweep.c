@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/ctl/core/grow.h"
 #include "client/ctl/core/words/numbers.h"
 
 #define SWEEP_COST_MAX 1e9 /* seconds; so that sums of them stay finite */
@@ -69,17 +70,10 @@ static void to_json_text(char *name)
 
 int sweep_add(struct sweep *sweep, const char *name, struct npumem_error *error)
 {
-	if (sweep->n == sweep->room) {
-		size_t room = sweep->room ? 2 * sweep->room : 256;
-		struct sweep_item *more = realloc(sweep->items, room * sizeof(*more));
-		if (!more)
-			return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the items");
-		sweep->items = more;
-		sweep->room = room;
-	}
-	struct sweep_item *item = &sweep->items[sweep->n];
-	*item = (struct sweep_item){.name = strdup(name), .cost = 1};
-	if (!item->name)
+	struct sweep_item *item = grow((void **)&sweep->items, sweep->n, sizeof(*item));
+	if (item)
+		*item = (struct sweep_item){.name = strdup(name), .cost = 1};
+	if (!item || !item->name)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for an item");
 	to_json_text(item->name);
 	sweep->n++;

@@ -30,7 +30,7 @@ struct sweep_item {
 struct sweep {
 	const char *command;
 	struct sweep_item *items; /* in the order of one run */
-	size_t n, room;
+	size_t n;
 	unsigned shard, n_shards; /* ours, from 1, and all */
 	bool is_shared;		  /* --shard was given */
 	uint64_t content;	  /* of all that two runs of this sweep have in common */

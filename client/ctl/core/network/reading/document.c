@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/grow.h"
 #include "client/ctl/core/output/terminal.h"
 
 enum { DOCUMENT_START_BYTES = 64 << 10, DOCUMENT_BYTES_MAX = 256 << 20 };
@@ -62,7 +63,7 @@ static int syntax(const json_error_t *why, int line, struct npumem_error *error)
 /* All values, one after another. */
 static int parse(const char *text, size_t bytes, struct document *document, struct npumem_error *error)
 {
-	size_t at = 0, room = 0;
+	size_t at = 0;
 	int line = 1;
 	for (at += blanks(text, at, bytes, &line); at < bytes; at += blanks(text, at, bytes, &line)) {
 		size_t n = json_array_size(document->root);
@@ -72,16 +73,12 @@ static int parse(const char *text, size_t bytes, struct document *document, stru
 				   JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
 		if (!value)
 			return syntax(&why, line, error);
-		if (n == room) {
-			room = room ? 2 * room : 16;
-			int *lines = realloc(document->lines, room * sizeof(*lines));
-			if (!lines) {
-				json_decref(value);
-				return no_memory(error);
-			}
-			document->lines = lines;
+		int *at_line = grow((void **)&document->lines, n, sizeof(*at_line));
+		if (!at_line) {
+			json_decref(value);
+			return no_memory(error);
 		}
-		document->lines[n] = line;
+		*at_line = line;
 		if (json_array_append_new(document->root, value))
 			return no_memory(error);
 		for (size_t end = at + (size_t)why.position; at < end; at++)

@@ -6,19 +6,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/ctl/core/grow.h"
 #include "client/ctl/core/words/suggest.h"
 
-void *load_grow(void **items, size_t *n, size_t *room, size_t bytes)
+void *load_grow(void **items, size_t *n, size_t bytes)
 {
-	if (*n == *room) {
-		size_t more = *room ? 2 * *room : 16;
-		void *moved = realloc(*items, more * bytes);
-		if (!moved)
-			return NULL;
-		*items = moved;
-		*room = more;
-	}
-	return memset((char *)*items + (*n)++ * bytes, 0, bytes);
+	void *item = grow(items, *n, bytes);
+	*n += item != NULL;
+	return item;
 }
 
 int load_no_memory(struct npumem_error *error)
@@ -29,8 +24,8 @@ int load_no_memory(struct npumem_error *error)
 int load_emit(struct load *load, const struct network_operation *operation)
 {
 	struct network *network = load->network;
-	struct network_operation *to = load_grow((void **)&network->operations, &network->n_operations,
-						 &network->operations_room, sizeof(*to));
+	struct network_operation *to =
+		load_grow((void **)&network->operations, &network->n_operations, sizeof(*to));
 	if (!to)
 		return load_no_memory(load->error);
 	*to = *operation;

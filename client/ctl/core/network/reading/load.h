@@ -14,11 +14,11 @@ struct load {
 	/* The operations of the group, or the one, that is being read: they come after the births of what they
 	 * use. */
 	struct network_operation *pending;
-	size_t n_pending, pending_room;
+	size_t n_pending;
 };
 
 /* One more zeroed item of an array that grows; NULL: no memory. */
-void *load_grow(void **items, size_t *n, size_t *room, size_t bytes);
+void *load_grow(void **items, size_t *n, size_t bytes);
 int load_no_memory(struct npumem_error *error);
 /* Appends to the network's operations. 0 or RESOURCE_EXHAUSTED. */
 int load_emit(struct load *load, const struct network_operation *operation);

@@ -101,7 +101,7 @@ static int rebuild(struct load *load, const struct lower *lower)
 	size_t n = network->n_operations;
 	int status = 0;
 	network->operations = NULL;
-	network->n_operations = network->operations_room = 0;
+	network->n_operations = 0;
 	for (size_t i = 0; i < n && !status; i++) {
 		status = load_emit(load, &old[i]);
 		for (int t = lower->writes[i]; t != NETWORK_NONE && !status; t = lower->next_write[t])

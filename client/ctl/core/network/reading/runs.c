@@ -25,8 +25,8 @@ static int add_operand(struct load *load, struct keys *keys, const char *role, s
 	int status = load_find(load, keys, name, &tensor);
 	if (status)
 		return status;
-	struct network_operand *operand = load_grow((void **)&network->operands, &network->n_operands,
-						    &network->operands_room, sizeof(*operand));
+	struct network_operand *operand =
+		load_grow((void **)&network->operands, &network->n_operands, sizeof(*operand));
 	if (!operand)
 		return load_no_memory(load->error);
 	memcpy(operand->role, text, sizeof(text));
@@ -76,9 +76,8 @@ static int add_param(struct load *load, struct keys *keys, const char *key, cons
 	char text[RUNS_PARAM_BYTES];
 	struct npumem_error why = {.status = 0};
 	int status = param_text(keys, key, value, text);
-	struct npumem_param *param = status ? NULL
-					    : load_grow((void **)&network->params, &network->n_params,
-							&network->params_room, sizeof(*param));
+	struct npumem_param *param =
+		status ? NULL : load_grow((void **)&network->params, &network->n_params, sizeof(*param));
 	if (!param)
 		return status ? status : load_no_memory(load->error);
 	operation->n_params++;
@@ -93,8 +92,7 @@ static int add_rounding(struct load *load, struct network_operation *operation)
 	for (unsigned i = 0; i < operation->n_params; i++)
 		if (network->params[operation->param + i].number == network->rounding.number)
 			return 0;
-	struct npumem_param *param =
-		load_grow((void **)&network->params, &network->n_params, &network->params_room, sizeof(*param));
+	struct npumem_param *param = load_grow((void **)&network->params, &network->n_params, sizeof(*param));
 	if (!param)
 		return load_no_memory(load->error);
 	*param = network->rounding;
