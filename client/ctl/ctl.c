@@ -160,16 +160,29 @@ int ctl_close(struct ctl *ctl, const char *path, FILE *file, int status)
 	return status ? CTL_FAILED : CTL_OK;
 }
 
-int ctl_print(struct ctl *ctl, json_t *object)
+static int print_object(struct ctl *ctl, json_t *object, FILE *out, size_t flags)
 {
 	if (!object)
 		return ctl_fail(ctl, "no memory for the result");
-	ctl->printed = true;
-	int result = json_dumpf(object, stdout, JSON_INDENT(2));
+	int result = json_dumpf(object, out, flags);
 	json_decref(object);
-	if (result || putchar('\n') == EOF)
+	if (result || putc('\n', out) == EOF)
 		return ctl_fail(ctl, "cannot write the result: %s", strerror(errno));
 	return CTL_OK;
+}
+
+int ctl_print(struct ctl *ctl, json_t *object)
+{
+	ctl->printed |= object != NULL;
+	return print_object(ctl, object, stdout, JSON_INDENT(2));
+}
+
+int ctl_print_line(struct ctl *ctl, json_t *object, FILE *out)
+{
+	int code = print_object(ctl, object, out, JSON_COMPACT);
+	if (!code && fflush(out))
+		code = ctl_fail(ctl, "cannot write the result: %s", strerror(errno));
+	return code;
 }
 
 /* {"error": {"status", "message", "fields"}}; NULL without memory. */

@@ -54,6 +54,8 @@ int ctl_close(struct ctl *ctl, const char *path, FILE *file, int status);
 
 /* Prints an object as the command's whole output, and gives it up. NULL: there was no memory for it. */
 int ctl_print(struct ctl *ctl, json_t *object);
+/* The same as one line of many, which is out when this returns. */
+int ctl_print_line(struct ctl *ctl, json_t *object, FILE *out);
 
 /* Says why a command failed: for people on stderr, and with --json for programs on stdout, where no result is
  * there. `usage`: how to get help; empty: nothing. */

@@ -31,21 +31,16 @@ static void events_on_signal(int number)
 	events_interrupted = 1;
 }
 
-static void events_json(const struct npumem_event *event)
+static json_t *events_json(const struct npumem_event *event)
 {
 	const char *status = npumem_status_name(event->status);
-	json_t *object = json_pack(
-		"{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s}", "kind", event->kind,
-		"name", event->name, "uid", (int)event->uid, "pid", (int)event->pid, "handle",
-		(json_int_t)event->handle, "session", (json_int_t)event->session, "bytes",
-		(json_int_t)event->bytes, "time_ns", (json_int_t)event->time_ns, "lost", (json_int_t)event->lost,
-		"request", (json_int_t)event->request, "done", (json_int_t)event->done, "total",
-		(json_int_t)event->total, "status", status ? status : "", "message", event->message);
-	if (!object)
-		return;
-	json_dumpf(object, stdout, JSON_COMPACT);
-	putchar('\n');
-	json_decref(object);
+	return json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s}", "kind",
+			 event->kind, "name", event->name, "uid", (int)event->uid, "pid", (int)event->pid,
+			 "handle", (json_int_t)event->handle, "session", (json_int_t)event->session, "bytes",
+			 (json_int_t)event->bytes, "time_ns", (json_int_t)event->time_ns, "lost",
+			 (json_int_t)event->lost, "request", (json_int_t)event->request, "done",
+			 (json_int_t)event->done, "total", (json_int_t)event->total, "status",
+			 status ? status : "", "message", event->message);
 }
 
 /* An event has a time of the monotonic clock, which a daemon on this machine shares with this process. */
@@ -85,12 +80,13 @@ static void events_text(const struct npumem_event *event)
 
 static void events_told(void *context, const struct npumem_event *event)
 {
-	const struct ctl *ctl = context;
-	if (ctl->json)
-		events_json(event);
-	else
+	struct ctl *ctl = context;
+	if (ctl->json) {
+		ctl_print_line(ctl, events_json(event), stdout);
+	} else {
 		events_text(event);
-	fflush(stdout);
+		fflush(stdout);
+	}
 }
 
 /* Sleeps until the daemon says something; signals come only while it sleeps. */

@@ -175,17 +175,6 @@ static bool wait_key(double seconds)
 	return read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q' || ended;
 }
 
-static int print_line(struct ctl *ctl, json_t *object)
-{
-	if (!object)
-		return ctl_fail(ctl, "no memory for the result");
-	int result = json_dumpf(object, stdout, JSON_COMPACT);
-	json_decref(object);
-	if (result || putchar('\n') == EOF || fflush(stdout))
-		return ctl_fail(ctl, "cannot write the result: %s", strerror(errno));
-	return CTL_OK;
-}
-
 static bool pause_for(double seconds)
 {
 	struct timespec pause = {.tv_sec = (time_t)seconds};
@@ -209,7 +198,7 @@ static int look_at_one(struct looking *looking)
 	if (npumem_stat_details(ctl->npumem, false, &now, &ctl->error))
 		return CTL_FAILED;
 	if (ctl->json)
-		code = print_line(ctl, metrics_json(now));
+		code = ctl_print_line(ctl, metrics_json(now), stdout);
 	else
 		draw(now, looking->before ? looking->before : now, looking->batch);
 	npumem_release(looking->before);

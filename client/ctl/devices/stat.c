@@ -117,13 +117,6 @@ int devices_look_init(struct ctl *ctl, struct devices_look *look)
 	return ask_devices(ctl, &look->devices);
 }
 
-static int print_line(struct ctl *ctl, json_t *object, FILE *out)
-{
-	int bad = !object || json_dumpf(object, out, JSON_COMPACT) || putc('\n', out) == EOF;
-	json_decref(object);
-	return bad ? ctl_fail(ctl, "cannot write the result") : CTL_OK;
-}
-
 int devices_look(struct ctl *ctl, struct devices_look *look, FILE *out)
 {
 	static const struct args none;
@@ -132,7 +125,7 @@ int devices_look(struct ctl *ctl, struct devices_look *look, FILE *out)
 	if (!code && !(now.before = ask_all(&now.devices, &stat_command, &none, true)))
 		code = ctl_fail(ctl, "no memory for the answers");
 	if (!code)
-		code = ctl->json ? print_line(ctl, ask_json(&now.devices, now.before, "stat", false), out)
+		code = ctl->json ? ctl_print_line(ctl, ask_json(&now.devices, now.before, "stat", false), out)
 				 : print_table(ctl, &now.devices, now.before, look, out);
 	if (!code && !ctl->json)
 		ask_complain(&now.devices, now.before, out);
