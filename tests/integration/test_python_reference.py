@@ -22,7 +22,7 @@ from npumem.conform.cases import CASES, Case
 from npumem.conform.trial import Trial
 from npumem.kernel import PARAMETERS
 from npumem.reference import numeric
-from npumem.reference.tables import TABLES, rule
+from npumem.reference.tables import TABLES
 from support import SECONDS
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
@@ -228,12 +228,11 @@ class Integers(unittest.TestCase):
         self.assertEqual(end.returncode, 1)
         self.assertRegex(end.stdout, rf"(?s)^FAIL .*{re.escape(whole['cases'][3]['name'])}: out\[.*29 passed, 1 failed\n$")
 
-    def test_tables_are_what_their_rule_makes(self):
+    def test_tables_are_the_published_ones(self):
         with open(os.path.join(VECTORS, "luts.json"), encoding="utf-8") as file:
             published = json.load(file)["tables"]
         self.assertEqual(len(TABLES), len(published))
         for (function, lut), table in TABLES.items():
-            self.assertEqual(table.entries, rule(function, table), (function, lut))
             name = f"{function}_{lut}".replace("exp_", "expneg_")
             self.assertEqual(list(table.entries), published[name]["data"], name)
 
