@@ -51,7 +51,7 @@ static int add_file(const struct walk *walk, const char *path)
 	const json_t *cases;
 	json_t *root;
 	int code;
-	struct vector_file *file = grow((void **)&files->list, files->n, sizeof(*file));
+	struct vector_file *file = grow(&files->list, files->n, sizeof(*file));
 	if (file)
 		*file = (struct vector_file){.path = strdup(path), .first = walk->sweep->n};
 	if (!file || !file->path)

@@ -6,13 +6,15 @@
 
 enum { GROW_LEAST = 16 };
 
-void *grow(void **items, size_t n, size_t bytes)
+void *grow(void *items, size_t n, size_t bytes)
 {
+	char *array;
+	memcpy(&array, items, sizeof(array)); /* a pointer of any type may not be read through a void ** */
 	if (!n || (n >= GROW_LEAST && !(n & (n - 1)))) {
-		void *moved = realloc(*items, (n ? 2 * n : GROW_LEAST) * bytes);
-		if (!moved)
+		array = realloc(array, (n ? 2 * n : GROW_LEAST) * bytes);
+		if (!array)
 			return NULL;
-		*items = moved;
+		memcpy(items, &array, sizeof(array));
 	}
-	return memset((char *)*items + n * bytes, 0, bytes);
+	return memset(array + n * bytes, 0, bytes);
 }

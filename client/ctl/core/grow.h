@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Item n, zeroed, behind those of *items, which may move; NULL at first. The caller counts it. NULL: no memory,
- * and *items is as it was. */
-void *grow(void **items, size_t n, size_t bytes);
+/* `items` is the address of a pointer to n items of `bytes` each, NULL where n is 0. Item n, zeroed, behind them;
+ * all may move. The caller counts it. NULL: no memory, and they are as they were. */
+void *grow(void *items, size_t n, size_t bytes);
 
 #endif

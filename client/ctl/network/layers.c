@@ -27,7 +27,7 @@ static struct layers_case *add_case(struct layers *layers, size_t operation)
 	struct layers_case *known = layers->samples ? find_case(layers, operation) : NULL;
 	if (known)
 		return known;
-	struct layers_case *one = grow((void **)&layers->cases, layers->n, sizeof(*one));
+	struct layers_case *one = grow(&layers->cases, layers->n, sizeof(*one));
 	if (!one)
 		return NULL;
 	layers->n++;

@@ -41,7 +41,7 @@ int devices_add(struct devices *devices, const char *name, const char *address, 
 	int status = check(devices, name, address, error);
 	if (status)
 		return status;
-	struct device *device = grow((void **)&devices->list, devices->n, sizeof(*device));
+	struct device *device = grow(&devices->list, devices->n, sizeof(*device));
 	if (!device)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the devices");
 	devices->n++;

@@ -16,7 +16,7 @@ void table_cell(struct table *table, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	char **cell = table->no_memory ? NULL : grow((void **)&table->cells, table->n_cells, sizeof(*cell));
+	char **cell = table->no_memory ? NULL : grow(&table->cells, table->n_cells, sizeof(*cell));
 	if (cell)
 		*cell = strdup(text);
 	table->no_memory = !cell || !*cell;

@@ -47,7 +47,7 @@ static struct client *client_of(struct trace *trace, const json_t *row)
 	for (size_t i = trace->n_clients; i-- > 0;)
 		if (trace->clients[i].session == session)
 			return &trace->clients[i];
-	struct client *client = grow((void **)&trace->clients, trace->n_clients, sizeof(*client));
+	struct client *client = grow(&trace->clients, trace->n_clients, sizeof(*client));
 	if (!client) {
 		trace->failed = true;
 		return NULL;

@@ -223,7 +223,7 @@ static struct suite *collect(const struct parts *parts, size_t *n)
 	for (size_t i = 0; i < parts->n; i++) {
 		const char *at = parts->list[i].by == PARTS_NONE ? parts->list[i].suites : "", *next;
 		for (size_t item; (next = suite_at(at, &item)); at = next) {
-			struct suite *suite = grow((void **)&suites, *n, sizeof(*suite));
+			struct suite *suite = grow(&suites, *n, sizeof(*suite));
 			if (!suite) {
 				free(suites);
 				return NULL;

@@ -38,7 +38,7 @@ static int add_part(struct parts *parts, const struct part *part, struct npumem_
 	int status = parts->n ? check_same(parts->list, part, error) : 0;
 	if (status)
 		return status;
-	struct part *added = grow((void **)&parts->list, parts->n, sizeof(*added));
+	struct part *added = grow(&parts->list, parts->n, sizeof(*added));
 	if (!added)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the parts");
 	*added = *part;

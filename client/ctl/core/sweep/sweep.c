@@ -70,7 +70,7 @@ static void to_json_text(char *name)
 
 int sweep_add(struct sweep *sweep, const char *name, struct npumem_error *error)
 {
-	struct sweep_item *item = grow((void **)&sweep->items, sweep->n, sizeof(*item));
+	struct sweep_item *item = grow(&sweep->items, sweep->n, sizeof(*item));
 	if (item)
 		*item = (struct sweep_item){.name = strdup(name), .cost = 1};
 	if (!item || !item->name)

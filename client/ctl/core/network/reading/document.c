@@ -73,7 +73,7 @@ static int parse(const char *text, size_t bytes, struct document *document, stru
 				   JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
 		if (!value)
 			return syntax(&why, line, error);
-		int *at_line = grow((void **)&document->lines, n, sizeof(*at_line));
+		int *at_line = grow(&document->lines, n, sizeof(*at_line));
 		if (!at_line) {
 			json_decref(value);
 			return no_memory(error);

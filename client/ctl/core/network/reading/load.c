@@ -9,7 +9,7 @@
 #include "client/ctl/core/grow.h"
 #include "client/ctl/core/words/suggest.h"
 
-void *load_grow(void **items, size_t *n, size_t bytes)
+void *load_grow(void *items, size_t *n, size_t bytes)
 {
 	void *item = grow(items, *n, bytes);
 	*n += item != NULL;
@@ -24,8 +24,7 @@ int load_no_memory(struct npumem_error *error)
 int load_emit(struct load *load, const struct network_operation *operation)
 {
 	struct network *network = load->network;
-	struct network_operation *to =
-		load_grow((void **)&network->operations, &network->n_operations, sizeof(*to));
+	struct network_operation *to = load_grow(&network->operations, &network->n_operations, sizeof(*to));
 	if (!to)
 		return load_no_memory(load->error);
 	*to = *operation;

@@ -18,7 +18,7 @@ struct load {
 };
 
 /* One more zeroed item of an array that grows; NULL: no memory. */
-void *load_grow(void **items, size_t *n, size_t bytes);
+void *load_grow(void *items, size_t *n, size_t bytes);
 int load_no_memory(struct npumem_error *error);
 /* Appends to the network's operations. 0 or RESOURCE_EXHAUSTED. */
 int load_emit(struct load *load, const struct network_operation *operation);

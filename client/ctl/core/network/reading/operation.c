@@ -45,7 +45,7 @@ const char *network_kind_name(enum network_kind kind)
 
 int operation_append(struct load *load, const struct network_operation *operation)
 {
-	struct network_operation *to = load_grow((void **)&load->pending, &load->n_pending, sizeof(*to));
+	struct network_operation *to = load_grow(&load->pending, &load->n_pending, sizeof(*to));
 	if (!to)
 		return load_no_memory(load->error);
 	*to = *operation;

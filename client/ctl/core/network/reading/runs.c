@@ -25,8 +25,7 @@ static int add_operand(struct load *load, struct keys *keys, const char *role, s
 	int status = load_find(load, keys, name, &tensor);
 	if (status)
 		return status;
-	struct network_operand *operand =
-		load_grow((void **)&network->operands, &network->n_operands, sizeof(*operand));
+	struct network_operand *operand = load_grow(&network->operands, &network->n_operands, sizeof(*operand));
 	if (!operand)
 		return load_no_memory(load->error);
 	memcpy(operand->role, text, sizeof(text));
@@ -77,7 +76,7 @@ static int add_param(struct load *load, struct keys *keys, const char *key, cons
 	struct npumem_error why = {.status = 0};
 	int status = param_text(keys, key, value, text);
 	struct npumem_param *param =
-		status ? NULL : load_grow((void **)&network->params, &network->n_params, sizeof(*param));
+		status ? NULL : load_grow(&network->params, &network->n_params, sizeof(*param));
 	if (!param)
 		return status ? status : load_no_memory(load->error);
 	operation->n_params++;
@@ -92,7 +91,7 @@ static int add_rounding(struct load *load, struct network_operation *operation)
 	for (unsigned i = 0; i < operation->n_params; i++)
 		if (network->params[operation->param + i].number == network->rounding.number)
 			return 0;
-	struct npumem_param *param = load_grow((void **)&network->params, &network->n_params, sizeof(*param));
+	struct npumem_param *param = load_grow(&network->params, &network->n_params, sizeof(*param));
 	if (!param)
 		return load_no_memory(load->error);
 	*param = network->rounding;

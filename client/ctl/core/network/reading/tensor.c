@@ -21,8 +21,7 @@ int tensor_new(struct load *load, struct keys *keys, const char *name, int *inde
 		return npumem_error_set(load->error, NPUMEM_INVALID,
 					"%s: there is a tensor \"%.63s\" already (%s)", keys->where, name, where);
 	}
-	struct network_tensor *tensor =
-		load_grow((void **)&network->tensors, &network->n_tensors, sizeof(*tensor));
+	struct network_tensor *tensor = load_grow(&network->tensors, &network->n_tensors, sizeof(*tensor));
 	*index = (int)network->n_tensors - 1;
 	if (!tensor || json_object_set_new(load->scope, name, json_integer(*index)))
 		return load_no_memory(load->error);
