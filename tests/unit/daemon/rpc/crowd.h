@@ -182,22 +182,30 @@ static inline void crowd_deinit(struct crowd *crowd)
 	world_deinit(&crowd->world);
 }
 
-static inline uint64_t crowd_send(struct crowd *crowd, unsigned from, Npumem__V1__Request *request)
+/* `first`: what stands before it in its message, and it takes the place of; NULL: nothing. */
+static inline uint64_t crowd_send_behind(struct crowd *crowd, unsigned from, const Npumem__V1__Request *first,
+					 Npumem__V1__Request *request)
 {
 	struct peer *peer = &crowd->peers[from];
+	size_t bytes = first ? npumem__v1__request__get_packed_size(first) : 0;
 	uint8_t *message;
-	size_t bytes;
 
 	request->id = ++crowd->last_id;
-	bytes = npumem__v1__request__get_packed_size(request);
-	message = malloc(bytes);
-	npumem__v1__request__pack(request, message);
+	message = malloc(bytes + npumem__v1__request__get_packed_size(request));
+	if (first)
+		npumem__v1__request__pack(first, message);
+	bytes += npumem__v1__request__pack(request, message + bytes);
 	if (rpc_receive(crowd->rpc, &peer->rpc, message, bytes))
 		peer->is_broken = true;
 	/* Nobody may look at it any more. */
 	memset(message, 0xee, bytes);
 	free(message);
 	return request->id;
+}
+
+static inline uint64_t crowd_send(struct crowd *crowd, unsigned from, Npumem__V1__Request *request)
+{
+	return crowd_send_behind(crowd, from, NULL, request);
 }
 
 #define CROWD_SEND(crowd, from, member, CALL, message)                                                            \

@@ -175,6 +175,41 @@ START_TEST(nobody_goes_before_a_free_that_has_arrived)
 }
 END_TEST
 
+/* Of two calls in one message the later one counts, and nothing of the earlier one does: what takes long is left to
+ * a thread. */
+START_TEST(a_payload_before_it_does_not_keep_it_on_the_loop)
+{
+	static uint8_t payload[] = {1};
+	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
+	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
+	Npumem__V1__FreeRequest free = NPUMEM__V1__FREE_REQUEST__INIT;
+	Npumem__V1__Request first = NPUMEM__V1__REQUEST__INIT, request = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, "slow"), *refs = &ref;
+	struct crowd crowd;
+	uint64_t id;
+
+	crowd_init(&crowd);
+	crowd_slow(&crowd, "slow");
+	write.tensor = &ref;
+	write.data = (ProtobufCBinaryData){sizeof(payload), payload};
+	first.call_case = NPUMEM__V1__REQUEST__CALL_WRITE;
+	first.write = &write;
+	request.call_case = _i ? NPUMEM__V1__REQUEST__CALL_FREE : NPUMEM__V1__REQUEST__CALL_LIST;
+	free.n_tensors = 1;
+	free.tensors = &refs;
+	if (_i)
+		request.free = &free;
+	else
+		request.list = &list;
+	id = crowd_send_behind(&crowd, 0, &first, &request);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, id), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, id), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 Suite *suite_handle_free(void)
 {
 	Suite *suite = suite_create("rpc/handle_free");
@@ -185,6 +220,7 @@ Suite *suite_handle_free(void)
 	tcase_add_test(tcase, who_may_do_less_waits_to_see_too);
 	tcase_add_test(tcase, what_waits_at_the_gate_is_behind_a_free);
 	tcase_add_test(tcase, nobody_goes_before_a_free_that_has_arrived);
+	tcase_add_loop_test(tcase, a_payload_before_it_does_not_keep_it_on_the_loop, 0, 2);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
