@@ -1,6 +1,7 @@
 """Compactions of one uid cost another a bounded part of its time: the price, its exceptions, and how long one stops."""
 
 import os
+import select
 import time
 import unittest
 
@@ -26,6 +27,14 @@ def seconds(client, n, *calls):
             client.call(**call)
         times.append(time.perf_counter() - begin)
     return sorted(times)
+
+
+def every_byte(period, extent, start_npu=0, channels=64):
+    """Elements of one byte that far apart; it may lie over others."""
+    w = extent // period
+    stride = dims(2 * period * w, 2 * period * w, period * w, period)
+    spec = pb.Spec(dtype=pb.INT8, layout=pb.STRIDED, shape=dims(1, channels, 1, w), stride=stride, start_npu=start_npu)
+    return pb.Allocation(spec=spec, dma_only=True, reuse=pb.IF_SAFE)
 
 
 def p50_p99(times):
@@ -84,6 +93,28 @@ class Compactions(TestCase):
         bob.call(**alloc("b", (1, 64, 1, 4096), wait_ms=10000))
         kernel.call(cancel=pb.CancelRequest(request_id=runs))
         self.assertEqual(waiter.answers(waits)[0].status, pb.OK)
+
+    def test_a_search_that_it_waits_for_keeps_nobody_waiting(self):
+        """Bob's compaction comes before Alice's allocation, whose tensors are searched for one after the other, and is
+        the first when his kernel is over."""
+        alice, kernel, compacts, carol = self.client(ALICE), self.client(BOB), self.client(BOB), self.client(CAROL)
+        spec = pb.Spec(dtype=pb.INT8, layout=pb.COMPACT, shape=dims(1, 65, 1, MIB // 4), start_npu=0)
+        alice.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(spec=spec, dma_only=True)]))
+        carol.call(**alloc("x"))
+        endless = Endless(kernel)
+        alice.call(alloc=pb.AllocRequest(tensors=[every_byte(3, alice.stat().largest_free)]))
+        guests = [every_byte(7, MIB // 5, start_npu=npu, channels=1) for npu in range(1, 64)]
+        runs = kernel.post(endless.call())[0]
+        moves = compacts.post(COMPACT)
+        wait_for(lambda: self.client().call(stat=pb.StatRequest(details=True)).stat.all.in_flight >= 2)
+        places = alice.post({"alloc": pb.AllocRequest(tensors=guests)})
+        carol.call(info=pb.InfoRequest())
+        kernel.call(cancel=pb.CancelRequest(request_id=runs))
+        kernel.answers([runs])
+        carol.call(**fill("x", 1))
+        self.assertFalse(select.select([alice.sock, compacts.sock], [], [], 0)[0])
+        self.assertEqual(alice.answers(places)[0].status, pb.OK)
+        self.assertEqual(compacts.answers(moves)[0].status, pb.OK)
 
     def check_victim(self, attack, n, *calls):
         """A round of the calls beside the attack, by its p50 and p99."""

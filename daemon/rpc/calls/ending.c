@@ -62,6 +62,7 @@ static void free_part(struct ending *ending)
 	ending->peer->session->request = 0;
 	persist_change_for(&ending->rpc->service->persist, ending->peer->session->user);
 	if (!tensors_free_step(ending->peer->session, &ending->freeing)) {
+		scheduler_lasts(&ending->rpc->service->scheduler, &ending->entry);
 		rpc_wake(ending->rpc, ending->peer);
 		return;
 	}
@@ -96,6 +97,8 @@ static void run_part(struct ending *ending)
 	ending->step = NULL;
 	for (size_t i = 0; i < ending->n; i++)
 		cost += device_forget_cost(ending->rpc->service->device, ending->tensors[i]);
+	if (call_is_very_long(cost))
+		scheduler_lasts(&ending->rpc->service->scheduler, &ending->entry);
 	/* Between full parts, too, the loop sees to others. */
 	if ((call_is_long(cost) || ending->n == ENDING_PART) &&
 	    rpc_submit(ending->rpc, ending->peer->session->user, forget, on_forgotten, ending))
@@ -135,6 +138,7 @@ static void begin_part(struct ending *ending)
 		ending->n += session_hide(session, ending->tensors + ending->n, 1);
 	}
 	ending->entry.ready = on_ready;
+	ending->entry.is_long = false;
 	scheduler_enter(scheduler, &ending->entry, &session->user->order, ending->claim.accesses, ending->claim.n);
 }
 

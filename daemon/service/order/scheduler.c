@@ -346,15 +346,27 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 	start_if_ready(scheduler, entry);
 }
 
-/* Starts an exclusive entry that is first now, or the entries behind one that has left. */
-static void pass_device_on(struct scheduler *scheduler, bool was_exclusive)
+/* Starts an exclusive entry that is first now, or the entries behind one that has left or gives way now. */
+static void pass_device_on(struct scheduler *scheduler, bool was_closed)
 {
 	struct scheduler_entry *entry = scheduler->first;
 
 	if (entry && entry->is_exclusive)
 		start_if_ready(scheduler, entry);
-	for (; was_exclusive && entry && !closes_device(scheduler); entry = entry->next)
+	for (; was_closed && entry && !closes_device(scheduler); entry = entry->next)
 		start_if_ready(scheduler, entry);
+}
+
+void scheduler_lasts(struct scheduler *scheduler, struct scheduler_entry *entry)
+{
+	bool was_closed = closes_device(scheduler);
+
+	if (!entry->is_started || entry->is_long || entry->is_exclusive)
+		return;
+	entry->is_long = true;
+	scheduler->n_long++;
+	if (was_closed)
+		pass_device_on(scheduler, true);
 }
 
 /* The access behind which `entry`, not started, belongs: the last that has started or arrived earlier. */

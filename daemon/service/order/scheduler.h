@@ -87,6 +87,9 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
  * that is earlier, or has started, conflicts; this one stops, and starts again when there is no conflict. */
 bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *entry,
 			const struct tensor_range *range);
+/* A started entry goes on for longer than is_long says: other users do not wait for an exclusive entry that gives
+ * way and waits for this one. */
+void scheduler_lasts(struct scheduler *scheduler, struct scheduler_entry *entry);
 /* Removes an entry that has ended or was given up. */
 void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry);
 

@@ -325,6 +325,30 @@ START_TEST(one_that_gives_way_closes_it_beside_what_is_short)
 }
 END_TEST
 
+/* What was not known to be long is, and others need not wait for its end. */
+START_TEST(one_that_gives_way_lets_others_start_beside_what_lasts)
+{
+	exclusive_beside(_i, false);
+	ck_assert(!runs(3));
+	scheduler_lasts(s.scheduler, &s.entries[2]);
+	ck_assert_int_eq(runs(3), _i);
+	ck_assert(!runs(1));
+	scheduler_lasts(s.scheduler, &s.entries[2]);
+	ck_assert_uint_eq(s.scheduler->n_long, 1);
+	leave(2);
+	ck_assert_uint_eq(s.scheduler->n_long, 0);
+	if (_i)
+		leave(3);
+	ck_assert(runs(1));
+	scheduler_lasts(s.scheduler, &s.entries[1]);
+	ck_assert_uint_eq(s.scheduler->n_long, 0);
+	leave(1);
+	if (!_i)
+		leave(3);
+	ck_assert_ptr_null(s.scheduler->first);
+}
+END_TEST
+
 /* Entry 2 writes what entry 1 is to read, and came after it; it could write already, but for another tensor. */
 START_TEST(what_came_after_a_read_waits_for_it)
 {
@@ -416,6 +440,7 @@ Suite *suite_scheduler(void)
 	tcase_add_test(tests, nobody_waits_for_a_root_that_goes_and_was_met);
 	tcase_add_loop_test(tests, an_exclusive_one_closes_the_device_once_it_is_first, 0, 4);
 	tcase_add_test(tests, one_that_gives_way_closes_it_beside_what_is_short);
+	tcase_add_loop_test(tests, one_that_gives_way_lets_others_start_beside_what_lasts, 0, 2);
 	suite_add_tcase(suite, tests);
 	return suite;
 }
