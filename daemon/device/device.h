@@ -98,7 +98,7 @@ void device_alloc_begin(struct device_alloc *alloc, struct device *device, const
 int device_alloc_step(struct device_alloc *alloc, int64_t *steps, const struct error_context *context);
 /* Host memory that it holds until then: the maps of a search. */
 size_t device_alloc_host_bytes(const struct device_alloc *alloc);
-/* Bytes on all NPUs of the tensors that have their places until then, and how many these are. */
+/* Bytes on all NPUs of the tensors that have their places until then: the first *n. */
 int64_t device_alloc_bytes(const struct device_alloc *alloc, unsigned *n);
 /* Gives up after -EAGAIN: everything is as before. */
 void device_alloc_cancel(struct device_alloc *alloc);

@@ -2,12 +2,14 @@
 it waits for what its own user, a pin, an address or a limit keeps from it, and what a request is still protected from."""
 
 import os
+import select
 import time
 import unittest
 
 from support import TestCase, dims, free, pb, wait_for
 
 ALICE, BOB, CAROL = 12001, 12002, 12003
+MIB = 1 << 20
 NPUS, NPU_BYTES, C = 4, 64 << 10, 4
 FOREVER_MS = 2**32 - 1  # 49 days
 P50_RATIO, P50_S, P99_S, ATTEMPTS, ROUNDS = 3, 0.0005, 0.02, 8, 300
@@ -257,6 +259,55 @@ class Uncharged(Searches):
             self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED, answer.message)
             self.assertEqual([f.text for f in answer.fields if f.key == "limit"], ["device_bytes"], answer.message)
         self.assertEqual(len(self.alice.tensors()), 1)
+
+
+class Kept(Searches):
+    """Alice's allocations do not wait, and begin before there is what Bob's waits for: they have places in the empty
+    half of a host, for each of which the daemon searches."""
+
+    SHARE = 5 << 20
+    PIECES = 5
+    test_many_that_hold_nobody_up = None
+
+    def setUp(self):
+        TestCase.setUp(self)
+        self.alice, self.bob, self.carol = (self.client(uid) for uid in (ALICE, BOB, CAROL))
+        spec = pb.Spec(dtype=pb.INT8, layout=pb.COMPACT, shape=dims(1, 65, 1, 5 * MIB // 4), start_npu=0)
+        self.alloc(self.alice, pb.Allocation(spec=spec, dma_only=True))
+        self.pieces = [self.alloc(self.carol, self.compact(MIB))[0] for _ in range(self.PIECES)]
+        self.alloc(self.alice, self.strided(64, self.alice.stat().largest_free // 3, 3))
+        self.guests = [self.strided(1, 5 * MIB // 4 // 7 - 200, 7) for _ in range(1, 64)]
+        for i, guest in enumerate(self.guests):
+            guest.spec.start_npu = 1 + i
+        begin = time.monotonic()
+        self.alice.call(**free(*self.alloc(self.alice, *self.guests)))
+        self.search_s = time.monotonic() - begin
+        self.waits = self.bob.post({"alloc": pb.AllocRequest(tensors=[self.compact(self.SHARE)], wait_ms=FOREVER_MS)})
+        self.bob.call(info=pb.InfoRequest())
+
+    def check_refused(self, request):
+        (answer,) = self.alice.answers(request)
+        self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED, answer.message)
+        self.assertIn("kept for allocations that wait for room", answer.message)
+
+    def test_what_is_freed_after_it_began(self):
+        sent = self.alice.post({"alloc": pb.AllocRequest(tensors=[*self.guests, self.compact(MIB)])})
+        self.bob.call(info=pb.InfoRequest())
+        self.carol.call(**free(self.pieces.pop()))
+        self.assertFalse(select.select([self.alice.sock], [], [], 0)[0])
+        self.check_refused(sent)
+        self.carol.call(**free(*self.pieces))
+        self.assertEqual(self.bob.answers(self.waits)[0].status, pb.OK)
+
+    def test_what_it_holds_while_it_searches(self):
+        self.carol.call(**free(self.pieces.pop()))
+        sent = self.alice.post({"alloc": pb.AllocRequest(tensors=[self.compact(MIB), *self.guests])})
+        self.bob.call(info=pb.InfoRequest())
+        begin = time.monotonic()
+        self.carol.call(**free(*self.pieces))
+        self.assertEqual(self.bob.answers(self.waits)[0].status, pb.OK)
+        self.assertLess(time.monotonic() - begin, self.search_s / 2)
+        self.check_refused(sent)
 
 
 class Limited(Base):

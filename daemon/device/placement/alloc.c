@@ -253,7 +253,7 @@ static int begin_tensor(struct device_alloc *alloc, const struct error_context *
 	tensor->reuse = request->reuse ? request->reuse : NPUMEM_NEVER;
 	tensor->dma_only = request->dma_only;
 	tensor->pinned = request->pinned || request->spec.address != NPUMEM_ANY;
-	alloc->tensor = tensor;
+	alloc->tensor = alloc->tensors[alloc->i] = tensor;
 	return place_tensor(alloc, &place, context);
 }
 
@@ -289,9 +289,9 @@ size_t device_alloc_host_bytes(const struct device_alloc *alloc)
 int64_t device_alloc_bytes(const struct device_alloc *alloc, unsigned *n)
 {
 	bool is_entered = alloc->over && alloc->over->entered;
-	int64_t bytes = is_entered ? tensor_footprint_bytes(alloc->tensor) : 0;
+	int64_t bytes = 0;
 	*n = alloc->i + is_entered;
-	for (unsigned i = 0; i < alloc->i; i++)
+	for (unsigned i = 0; i < *n; i++)
 		bytes += tensor_footprint_bytes(alloc->tensors[i]);
 	return bytes;
 }
@@ -322,7 +322,7 @@ int device_alloc_step(struct device_alloc *alloc, int64_t *steps, const struct e
 			device_alloc_cancel(alloc);
 			return status;
 		}
-		alloc->tensors[alloc->i++] = alloc->tensor;
+		alloc->i++;
 		alloc->tensor = NULL;
 	}
 	for (unsigned i = 0; i < alloc->n; i++)

@@ -176,8 +176,6 @@ static int check(const struct tensors_alloc *alloc, struct npumem_error *error)
 
 int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error)
 {
-	struct service *service = alloc->session->service;
-	int64_t free_bytes;
 	int status;
 
 	if (alloc->n < 1 || alloc->n > TENSORS_ALLOC_MAX)
@@ -186,8 +184,7 @@ int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error)
 	status = check(alloc, error);
 	if (status)
 		return status;
-	device_room(service->device, &free_bytes, &alloc->largest);
-	device_alloc_begin(&alloc->device, service->device, alloc->requests, alloc->n, alloc->tensors);
+	device_alloc_begin(&alloc->device, alloc->session->service->device, alloc->requests, alloc->n, alloc->tensors);
 	return 0;
 }
 
@@ -222,8 +219,8 @@ static void give_back_held(struct tensors_alloc *alloc)
 	}
 }
 
-/* -EAGAIN; or what it holds passes a limit, and it is cancelled. */
-static int charge_held(struct tensors_alloc *alloc, struct npumem_error *error)
+/* -EAGAIN; or what it holds passes a limit or is kept for others, and it is cancelled. */
+static int charge_held(struct tensors_alloc *alloc, struct waiting_claims claims, struct npumem_error *error)
 {
 	struct service *service = alloc->session->service;
 	struct limits_user *user = alloc->session->user;
@@ -242,6 +239,9 @@ static int charge_held(struct tensors_alloc *alloc, struct npumem_error *error)
 		device_alloc_cancel(&alloc->device);
 		return status ? status : places_refuse(alloc->session, &alloc->places, error);
 	}
+	status = tensors_check_held(alloc, claims, n, error);
+	if (status)
+		return status;
 	/* What one in line asks for is looked at beside what its user has. */
 	if (alloc->turn == TENSORS_HEAD)
 		held[LIMITS_DEVICE_BYTES] = 0;
@@ -256,6 +256,7 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 	struct session *session = alloc->session;
 	struct error_context context = access_context(session, error);
 	struct waiting_claims claims;
+	int64_t free_bytes;
 	int status;
 
 	give_back_held(alloc);
@@ -264,9 +265,10 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 	/* Computed before its own tensors take room. */
 	claims = waiting_claims(session->service, session->user);
 	places_before(session, alloc->requests, alloc->n, &alloc->places);
+	device_room(session->service->device, &free_bytes, &alloc->largest);
 	status = device_alloc_step(&alloc->device, steps, &context);
 	if (status == -EAGAIN)
-		status = charge_held(alloc, error);
+		status = charge_held(alloc, claims, error);
 	if (!status)
 		status = check_again(alloc, claims, error);
 	if (status)

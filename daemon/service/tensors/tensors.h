@@ -29,7 +29,7 @@ struct tensors_alloc {
 	enum tensors_turn turn;
 	const struct waiter *waiter; /* with TENSORS_HEAD: its own */
 
-	int64_t largest; /* the largest free extent before */
+	int64_t largest; /* the largest free extent before the step */
 	struct places places;
 	uint64_t held[LIMITS_N]; /* charged to its user between two steps */
 	struct device_alloc device;
@@ -43,6 +43,10 @@ void tensors_alloc_cancel(struct tensors_alloc *alloc);
  * a range that another waiter claims are allocated again elsewhere. 0; RESOURCE_EXHAUSTED: the device has released
  * the tensors again. */
 int tensors_check_turn(struct tensors_alloc *alloc, struct waiting_claims claims, struct npumem_error *error);
+/* The same after a step that is not the last one, of the first n tensors. 0; RESOURCE_EXHAUSTED: the allocation is
+ * cancelled. */
+int tensors_check_held(struct tensors_alloc *alloc, struct waiting_claims claims, unsigned n,
+		       struct npumem_error *error);
 /* Whether the refused request may succeed after something is freed. */
 bool tensors_lacked_room(const struct npumem_error *error);
 

@@ -18,6 +18,16 @@ static bool is_in_range(const struct waiter *claimant, struct tensor *const *ten
 	return false;
 }
 
+/* Whether its last step left the largest free extent to the waiter that claims it, if it must. */
+static bool leaves_extent(const struct tensors_alloc *alloc, struct waiting_claims claims)
+{
+	int64_t free_bytes, left;
+
+	device_room(alloc->session->service->device, &free_bytes, &left);
+	return !claims.extent || alloc->turn == TENSORS_HEAD ||
+	       (alloc->turn == TENSORS_AT_ONCE && left >= alloc->largest);
+}
+
 static bool may_lie_anywhere(const struct tensors_alloc *alloc)
 {
 	unsigned i = 0;
@@ -66,18 +76,32 @@ static int refuse_turn(const struct tensors_alloc *alloc, int64_t asked, struct 
 	return NPUMEM_RESOURCE_EXHAUSTED;
 }
 
+static bool is_in_claimed_range(const struct tensors_alloc *alloc, struct waiting_claims claims, unsigned n)
+{
+	return claims.range != alloc->waiter && is_in_range(claims.range, alloc->tensors, n);
+}
+
 int tensors_check_turn(struct tensors_alloc *alloc, struct waiting_claims claims, struct npumem_error *error)
 {
-	struct service *service = alloc->session->service;
-	int64_t free_bytes, left, asked = tensor_bytes_per_npu(alloc->tensors[0]);
+	int64_t asked = tensor_bytes_per_npu(alloc->tensors[0]);
 
-	if (claims.range != alloc->waiter && is_in_range(claims.range, alloc->tensors, alloc->n) &&
-	    leave_range(alloc, claims.range))
+	if (is_in_claimed_range(alloc, claims, alloc->n) && leave_range(alloc, claims.range))
 		return refuse_turn(alloc, asked, error);
-	device_room(service->device, &free_bytes, &left);
-	if (!claims.extent || alloc->turn == TENSORS_HEAD ||
-	    (alloc->turn == TENSORS_AT_ONCE && left >= alloc->largest))
+	if (leaves_extent(alloc, claims))
 		return 0;
-	device_release_all(service->device, alloc->tensors, alloc->n);
+	device_release_all(alloc->session->service->device, alloc->tensors, alloc->n);
+	return refuse_turn(alloc, asked, error);
+}
+
+/* It may lie over others, so that it is not allocated again outside of a range. */
+int tensors_check_held(struct tensors_alloc *alloc, struct waiting_claims claims, unsigned n,
+		       struct npumem_error *error)
+{
+	int64_t asked;
+
+	if (!n || (!is_in_claimed_range(alloc, claims, n) && leaves_extent(alloc, claims)))
+		return 0;
+	asked = tensor_bytes_per_npu(alloc->tensors[0]);
+	device_alloc_cancel(&alloc->device);
 	return refuse_turn(alloc, asked, error);
 }
