@@ -1,10 +1,11 @@
 /* Every worked example and figure of the vendor's "Tensor in Local Memory" chapter, with its own numbers, each
  * checked element by element against a map drawn from the text. */
+#include "tests/support/test.h"
 #include "tests/unit/include/formulas/map.h"
 #include "tests/unit/include/formulas/specs.h"
 
 /* "340, 1472, 2300 and 3088" */
-START_TEST(address)
+TEST(address)
 {
 	static const struct {
 		int64_t address, npu, offset;
@@ -26,7 +27,6 @@ START_TEST(address)
 	spec.address = 4 * 1024;
 	specs_refused(&specs_seed, &spec, "address 4096 is not below the 4096 bytes");
 }
-END_TEST
 
 static struct npumem_place scatter(int64_t x, int64_t c, int64_t start_npu)
 {
@@ -51,7 +51,7 @@ static int64_t npu_of(int64_t x, const struct npumem_place *place, int64_t n, in
 static const int64_t scatter_npus[] = {2, 3, 4, 7, 64, 1024};
 
 /* scatter_0: C = X - 1 from NPU 0; scatter_1: from NPU 1. */
-START_TEST(scatter_one_row)
+TEST(scatter_one_row, .to = sizeof(scatter_npus) / sizeof(scatter_npus[0]))
 {
 	const int64_t x = scatter_npus[_i];
 	struct npumem_place place = scatter(x, x - 1, 0);
@@ -66,10 +66,9 @@ START_TEST(scatter_one_row)
 	ck_assert_int_eq(npu_of(x, &place, 1, x - 2), x - 1);
 	ck_assert_int_eq(place.blocks.empty, 2 * 128);
 }
-END_TEST
 
 /* scatter_2: C = X + 2 from NPU 0; scatter_3: from NPU X - 1. */
-START_TEST(scatter_more_rows)
+TEST(scatter_more_rows, .to = sizeof(scatter_npus) / sizeof(scatter_npus[0]))
 {
 	const int64_t x = scatter_npus[_i];
 	struct npumem_place place = scatter(x, x + 2, 0);
@@ -85,7 +84,6 @@ START_TEST(scatter_more_rows)
 	ck_assert_int_eq(npu_of(x, &place, 0, x + 1), 0);
 	ck_assert_int_eq(place.blocks.empty, 2 * 2 * (x - 1) * 128); /* "X - 1 empty blocks in each" */
 }
-END_TEST
 
 static void element_at(const struct npumem_place *place, int64_t n, int64_t c, int64_t h, int64_t w, int64_t npu,
 		       int64_t offset)
@@ -97,7 +95,7 @@ static void element_at(const struct npumem_place *place, int64_t n, int64_t c, i
 }
 
 /* (2, 5, 3, 4) fp32 from NPU 0, strides 120, 56, 16, 2 */
-START_TEST(stride_local_0)
+TEST(stride_local_0)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_FP32, 2, 5, 3, 4);
 	spec.layout = NPUMEM_STRIDED;
@@ -115,10 +113,9 @@ START_TEST(stride_local_0)
 	ck_assert_int_eq(place.blocks.empty, 3 * 24 * 4);
 	map_check(&specs_seed, &place, false);
 }
-END_TEST
 
 /* (2, 3, 1, 10) fp32 from NPU 1, W stride 2, N stride 120: "H stride and C stride both make no sense" */
-START_TEST(stride_local_1)
+TEST(stride_local_1)
 {
 	static const int64_t senseless[] = {0, 1, 2, 999, INT32_MAX, 0};
 	for (unsigned i = 0; i < 6; i++) {
@@ -136,10 +133,9 @@ START_TEST(stride_local_1)
 		map_check(&specs_seed, &place, false);
 	}
 }
-END_TEST
 
 /* (2, 3, 4, 5) fp32, aligned, from NPU 0 and 2 */
-START_TEST(align_fp32)
+TEST(align_fp32)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_FP32, 2, 3, 4, 5);
 	spec.layout = NPUMEM_ALIGNED;
@@ -161,10 +157,9 @@ START_TEST(align_fp32)
 	element_at(&place, 1, 0, 0, 0, 2, 64 * 4);
 	map_check(&specs_seed, &place, true);
 }
-END_TEST
 
 /* The same, compact */
-START_TEST(compact_fp32)
+TEST(compact_fp32)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_FP32, 2, 3, 4, 5);
 	spec.layout = NPUMEM_COMPACT;
@@ -182,10 +177,9 @@ START_TEST(compact_fp32)
 	element_at(&place, 0, 2, 3, 4, 0, 39 * 4);
 	map_check(&specs_seed, &place, true);
 }
-END_TEST
 
 /* A 2-by-40 matrix of fp32 with W = 40, 20, 10, 8, 15 and 6 */
-START_TEST(matrix_w)
+TEST(matrix_w)
 {
 	static const struct {
 		int64_t w, channels, channels_per_npu, row_words, last_w;
@@ -215,10 +209,9 @@ START_TEST(matrix_w)
 	ck_assert_int_eq(kinds[10 * 4 - 1], NPUMEM_BYTE_DATA);
 	ck_assert_int_eq(kinds[10 * 4], NPUMEM_BYTE_PADDING);
 }
-END_TEST
 
 /* (6, 5, 4, 5) int8 in 4N, aligned: M = 2, two dummies */
-START_TEST(aligned_4n)
+TEST(aligned_4n)
 {
 	static const int dtypes[] = {NPUMEM_INT8, NPUMEM_UINT8, NPUMEM_FX8};
 	for (unsigned i = 0; i < 3; i++) {
@@ -243,10 +236,9 @@ START_TEST(aligned_4n)
 		map_check(&specs_seed, &place, true);
 	}
 }
-END_TEST
 
 /* (3, 5, 4, 5) int16 in 2N, aligned: M = 2, one dummy; the text's "int8 element" is an int16 one */
-START_TEST(aligned_2n)
+TEST(aligned_2n)
 {
 	static const int dtypes[] = {NPUMEM_INT16, NPUMEM_UINT16, NPUMEM_FX16};
 	for (unsigned i = 0; i < 3; i++) {
@@ -263,10 +255,9 @@ START_TEST(aligned_2n)
 		map_check(&specs_seed, &place, true);
 	}
 }
-END_TEST
 
 /* Weights [I, O, H, W] in 2IC: J = ceil(I / 2) words of 64 bits; an odd I leaves a dummy */
-START_TEST(weights_2ic)
+TEST(weights_2ic)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_FP32, 3, 5, 3, 3);
 	spec.mode = NPUMEM_MODE_2IC;
@@ -279,9 +270,8 @@ START_TEST(weights_2ic)
 	ck_assert_int_eq(place.blocks.dummy, 5 * 9 * 4);
 	map_check(&specs_seed, &place, true);
 }
-END_TEST
 
-START_TEST(continuous)
+TEST(continuous)
 {
 	struct npumem_dims shape = {.n = 2, .c = 3, .h = 4, .w = 5}, stride;
 	npumem_continuous_stride(&shape, &stride);
@@ -290,26 +280,4 @@ START_TEST(continuous)
 	shape = (struct npumem_dims){.n = INT32_MAX, .c = INT32_MAX, .h = INT32_MAX, .w = INT32_MAX};
 	npumem_continuous_stride(&shape, &stride);
 	ck_assert_int_eq(stride.n, INT64_MAX);
-}
-END_TEST
-
-Suite *suite_seed_003(void)
-{
-	Suite *suite = suite_create("seed_003");
-	TCase *tcase = tcase_create("figures");
-	const int n_npus = sizeof(scatter_npus) / sizeof(scatter_npus[0]);
-	tcase_add_test(tcase, address);
-	tcase_add_loop_test(tcase, scatter_one_row, 0, n_npus);
-	tcase_add_loop_test(tcase, scatter_more_rows, 0, n_npus);
-	tcase_add_test(tcase, stride_local_0);
-	tcase_add_test(tcase, stride_local_1);
-	tcase_add_test(tcase, align_fp32);
-	tcase_add_test(tcase, compact_fp32);
-	tcase_add_test(tcase, matrix_w);
-	tcase_add_test(tcase, aligned_4n);
-	tcase_add_test(tcase, aligned_2n);
-	tcase_add_test(tcase, weights_2ic);
-	tcase_add_test(tcase, continuous);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,8 +1,8 @@
 /* proto/asserts.c proves that each row has its enum value; here, that no enum value is without a row. */
-#include <check.h>
 #include <npumem/kernels.h>
 
 #include "proto/npumem.pb-c.h"
+#include "tests/support/test.h"
 
 enum {
 	N_STATUSES = 0
@@ -36,7 +36,7 @@ enum {
 #undef PARAM
 };
 
-START_TEST(every_value_of_the_wire_has_a_row)
+TEST(every_value_of_the_wire_has_a_row)
 {
 	ck_assert_uint_eq(npumem__v1__status__descriptor.n_values, N_STATUSES); /* OK is a row */
 	ck_assert_uint_eq(npumem__v1__dtype__descriptor.n_values, N_DTYPES + 1);
@@ -48,9 +48,8 @@ START_TEST(every_value_of_the_wire_has_a_row)
 	ck_assert_uint_eq(npumem__v1__reuse__descriptor.n_values, 3 + 1);
 	ck_assert_uint_eq(npumem__v1__uninitialized__descriptor.n_values, 3 + 1);
 }
-END_TEST
 
-START_TEST(numbers_are_where_the_tables_expect_them)
+TEST(numbers_are_where_the_tables_expect_them)
 {
 #define PARAM(NAME, name, number, least, most, choices, fallback)                                                 \
 	ck_assert_int_gt(number, 0);                                                                              \
@@ -58,17 +57,6 @@ START_TEST(numbers_are_where_the_tables_expect_them)
 	ck_assert_int_le(least, most);                                                                            \
 	ck_assert_int_le(most, NPUMEM_PARAM_VALUES_MAX);
 #include <npumem/params.def>
+
 #undef PARAM
-}
-END_TEST
-
-Suite *suite_asserts(void)
-{
-	Suite *suite = suite_create("proto/asserts");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, every_value_of_the_wire_has_a_row);
-	tcase_add_test(tcase, numbers_are_where_the_tables_expect_them);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,10 +1,10 @@
 #include "proto/budget.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/npumem.pb-c.h"
+#include "tests/support/test.h"
 
 /* A heap that counts, and can fail its i-th allocation and all after it. */
 struct counter {
@@ -87,7 +87,7 @@ static size_t sample_pack(uint8_t *to)
 	return used + sizeof(twice);
 }
 
-START_TEST(a_message_unpacks_and_chunks_are_reused)
+TEST(a_message_unpacks_and_chunks_are_reused)
 {
 	struct counter counter = {0};
 	struct budget budget;
@@ -109,9 +109,8 @@ START_TEST(a_message_unpacks_and_chunks_are_reused)
 	budget_deinit(&budget);
 	ck_assert_uint_eq(counter.n_alive, 0);
 }
-END_TEST
 
-START_TEST(the_limit_ends_an_unpack_cleanly_wherever_it_strikes)
+TEST(the_limit_ends_an_unpack_cleanly_wherever_it_strikes)
 {
 	struct counter counter = {0};
 	struct budget budget;
@@ -132,7 +131,6 @@ START_TEST(the_limit_ends_an_unpack_cleanly_wherever_it_strikes)
 	budget_deinit(&budget);
 	ck_assert_uint_eq(counter.n_alive, 0);
 }
-END_TEST
 
 /* One allocation fails and those after it succeed: protobuf-c must not run on into the hole. */
 struct hole {
@@ -155,7 +153,7 @@ static void hole_free(void *data, void *memory)
 	(void)memory;
 }
 
-START_TEST(every_single_allocation_may_fail)
+TEST(every_single_allocation_may_fail)
 {
 	struct counter counter = {0};
 	struct budget budget;
@@ -176,9 +174,8 @@ START_TEST(every_single_allocation_may_fail)
 	budget_deinit(&budget);
 	ck_assert_uint_eq(counter.n_alive, 0);
 }
-END_TEST
 
-START_TEST(a_heap_without_memory_is_not_an_exceeded_budget)
+TEST(a_heap_without_memory_is_not_an_exceeded_budget)
 {
 	struct counter counter = {.fail_at = 1};
 	struct budget budget;
@@ -194,9 +191,8 @@ START_TEST(a_heap_without_memory_is_not_an_exceeded_budget)
 	ck_assert(!budget.starved);
 	budget_deinit(&budget);
 }
-END_TEST
 
-START_TEST(empty_messages_do_not_buy_memory)
+TEST(empty_messages_do_not_buy_memory)
 {
 	/* submit with 1 MiB of empty operations, 2 bytes each and 64 times that in memory. */
 	struct counter counter = {0};
@@ -217,29 +213,12 @@ START_TEST(empty_messages_do_not_buy_memory)
 	ck_assert_uint_eq(counter.n_alive, 0);
 	free(bytes);
 }
-END_TEST
 
-START_TEST(the_limit_of_any_size_is_a_number)
+TEST(the_limit_of_any_size_is_a_number)
 {
 	ck_assert_uint_ge(budget_limit(0), 65536);
 	ck_assert_uint_ge(budget_limit(1000), 65536 + 32000);
 	ck_assert_uint_lt(budget_limit((size_t)16 << 20), (size_t)160 << 20);
 	ck_assert_uint_eq(budget_limit(SIZE_MAX), SIZE_MAX);
 	ck_assert_uint_eq(budget_limit(SIZE_MAX / 8), SIZE_MAX);
-}
-END_TEST
-
-Suite *suite_budget(void)
-{
-	Suite *suite = suite_create("proto/budget");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, a_message_unpacks_and_chunks_are_reused);
-	tcase_add_test(tcase, the_limit_ends_an_unpack_cleanly_wherever_it_strikes);
-	tcase_add_test(tcase, every_single_allocation_may_fail);
-	tcase_add_test(tcase, a_heap_without_memory_is_not_an_exceeded_budget);
-	tcase_add_test(tcase, empty_messages_do_not_buy_memory);
-	tcase_add_test(tcase, the_limit_of_any_size_is_a_number);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

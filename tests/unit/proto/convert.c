@@ -1,9 +1,10 @@
 #include "proto/convert.h"
 
-#include <check.h>
 #include <string.h>
 
-START_TEST(nothing_becomes_the_defaults)
+#include "tests/support/test.h"
+
+TEST(nothing_becomes_the_defaults)
 {
 	struct npumem_spec spec, expected;
 	struct npumem_dims dims = {1, 2, 3, 4};
@@ -22,7 +23,6 @@ START_TEST(nothing_becomes_the_defaults)
 	ck_assert_int_eq(place.address, NPUMEM_ANY);
 	ck_assert_int_eq(place.frac_bits, NPUMEM_ANY);
 }
-END_TEST
 
 /* Packs and unpacks on the way, so that the oneofs really travel. */
 static void spec_travels(const struct npumem_spec *spec)
@@ -51,7 +51,7 @@ static void spec_travels(const struct npumem_spec *spec)
 	ck_assert_int_eq(back.address, spec->address);
 }
 
-START_TEST(a_spec_travels_whole)
+TEST(a_spec_travels_whole)
 {
 	struct npumem_spec spec;
 
@@ -77,9 +77,8 @@ START_TEST(a_spec_travels_whole)
 	};
 	spec_travels(&spec);
 }
-END_TEST
 
-START_TEST(a_place_travels_whole)
+TEST(a_place_travels_whole)
 {
 	struct npumem_place place = {
 		.dtype = NPUMEM_INT8,
@@ -132,17 +131,4 @@ START_TEST(a_place_travels_whole)
 		ck_assert_uint_eq(npumem__v1__place__pack(&to.message, again), n);
 		ck_assert_mem_eq(again, bytes, n);
 	}
-}
-END_TEST
-
-Suite *suite_convert(void)
-{
-	Suite *suite = suite_create("proto/convert");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, nothing_becomes_the_defaults);
-	tcase_add_test(tcase, a_spec_travels_whole);
-	tcase_add_test(tcase, a_place_travels_whole);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

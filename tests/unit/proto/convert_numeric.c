@@ -1,9 +1,10 @@
 /* What travels comes out as it went in: told by packing it once more. */
 #include "proto/convert_numeric.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/support/test.h"
 
 enum { BYTES = 16384 };
 
@@ -66,7 +67,7 @@ static void travels(const struct npumem_numeric *question)
 	npumem__v1__numeric__free_unpacked(reply, NULL);
 }
 
-START_TEST(questions_and_answers_travel)
+TEST(questions_and_answers_travel)
 {
 	const struct npumem_param params[] = {{NPUMEM_PARAM_STRIDE, 2, {1, 2}}};
 	const struct npumem_numeric_operand operands[] = {{"in", {1, 64, 32, 32}, 11, 0},
@@ -96,15 +97,4 @@ START_TEST(questions_and_answers_travel)
 						 .params = params,
 						 .n_params = 1};
 	travels(&question);
-}
-END_TEST
-
-Suite *suite_convert_numeric(void)
-{
-	Suite *suite = suite_create("proto/convert_numeric");
-	TCase *tests = tcase_create("all");
-
-	tcase_add_test(tests, questions_and_answers_travel);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -2,13 +2,13 @@
  * gone. NPUMEM_DECODE_MESSAGES and NPUMEM_DECODE_SEED set how many, and from which seed on. */
 #include "proto/decode.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "proto/member.h"
 #include "proto/npumem.pb-c.h"
+#include "tests/support/test.h"
 #include "tests/unit/proto/wire_fuzz.h"
 
 #define REQUEST (&npumem__v1__request__descriptor)
@@ -159,7 +159,7 @@ static const ProtobufCMessageDescriptor *some_type(uint64_t *random)
 	return wire_random(random, 3) ? REQUEST : types[wire_random(random, sizeof(types) / sizeof(types[0]))];
 }
 
-START_TEST(what_protobuf_c_accepts_has_the_same_values)
+TEST(what_protobuf_c_accepts_has_the_same_values)
 {
 	uint64_t first = from_environment("NPUMEM_DECODE_SEED", 1),
 		 n = from_environment("NPUMEM_DECODE_MESSAGES", 50000);
@@ -192,7 +192,6 @@ START_TEST(what_protobuf_c_accepts_has_the_same_values)
 	ck_assert_uint_gt(pair.n_borrowed, n / 100);
 	pair_deinit(&pair);
 }
-END_TEST
 
 /* ---- limits ---- */
 
@@ -220,7 +219,7 @@ static size_t count(const void *message, size_t n)
 
 #define COUNT(text) count(text, sizeof(text) - 1)
 
-START_TEST(each_field_counts)
+TEST(each_field_counts)
 {
 	/* id; id twice; list {}; list { after limit }; list twice. */
 	ck_assert_uint_eq(COUNT("\x08\x05"), 1);
@@ -236,10 +235,9 @@ START_TEST(each_field_counts)
 	ck_assert_uint_eq(COUNT("\x08\x05\x62\x09\x08\x05"), 2);
 	ck_assert_uint_eq(COUNT("\x62\x01\x08\x08\x05\x08\x05"), 2);
 }
-END_TEST
 
 /* Of submit { operations { fill { tensor { handle } integer } } … }, what of the list fits so many fields. */
-START_TEST(how_much_of_a_list_fits)
+TEST(how_much_of_a_list_fits)
 {
 	static const char operation[] = "\x0a\x0f\x22\x0d\x0a\x09\x09hhhhhhhh\x10\x02";
 	uint8_t bytes[3 + 3 * (sizeof(operation) - 1)] = {0x92, 0x01, sizeof(bytes) - 3};
@@ -259,21 +257,19 @@ START_TEST(how_much_of_a_list_fits)
 	}
 	budget_deinit(&budget);
 }
-END_TEST
 
-START_TEST(a_packed_list_counts_by_its_bytes)
+TEST(a_packed_list_counts_by_its_bytes)
 {
 	/* run { params { key values } }, packed and one by one. */
 	ck_assert_uint_eq(COUNT("\x8a\x01\x09\x1a\x07\x08\x01\x12\x03\x02\x80\x01"), 4 + 3);
 	ck_assert_uint_eq(COUNT("\x8a\x01\x08\x1a\x06\x08\x01\x10\x02\x10\x04"), 5);
 }
-END_TEST
 
 /* submit { write { tensor { handle 1 } data "payload" } write { data "more" } }. */
 static const uint8_t two_writes[] = "\x92\x01\x24\x0a\x16\x12\x14\x0a\x09\x09\x01\0\0\0\0\0\0\0"
 				    "\x1a\x07payload\x0a\x0a\x12\x08\x1a\x04more\x10\x02";
 
-START_TEST(payloads_stay_where_they_are)
+TEST(payloads_stay_where_they_are)
 {
 	size_t n = sizeof(two_writes) - 1;
 	struct decode decode = {.n_fields = 16};
@@ -297,9 +293,8 @@ START_TEST(payloads_stay_where_they_are)
 	ck_assert_ptr_eq(data->data, other + 20);
 	budget_deinit(&budget);
 }
-END_TEST
 
-START_TEST(the_budget_may_end_anywhere)
+TEST(the_budget_may_end_anywhere)
 {
 	size_t n = sizeof(two_writes) - 1, whole = SIZE_MAX;
 	struct budget budget;
@@ -319,10 +314,9 @@ START_TEST(the_budget_may_end_anywhere)
 	ck_assert_uint_gt(whole, 200);
 	budget_deinit(&budget);
 }
-END_TEST
 
 /* open { tensor { name } } and an unknown field: of a long text and of an unknown value nothing is copied. */
-START_TEST(long_values_are_not_copied)
+TEST(long_values_are_not_copied)
 {
 	enum { HEAD = 14, LONG = 1 << 20 };
 	struct budget budget;
@@ -359,10 +353,9 @@ START_TEST(long_values_are_not_copied)
 	budget_deinit(&budget);
 	free(bytes);
 }
-END_TEST
 
 /* A list doubles, so it is not copied each time that it grows. */
-START_TEST(long_lists_take_twice_their_size)
+TEST(long_lists_take_twice_their_size)
 {
 	struct decode decode = {.n_fields = SIZE_MAX};
 	size_t n = 4 + 2 * 10000;
@@ -383,22 +376,4 @@ START_TEST(long_lists_take_twice_their_size)
 	ck_assert_uint_lt(budget.spent, 10000 * sizeof(Npumem__V1__Ref) + 4 * 16384 * sizeof(void *));
 	budget_deinit(&budget);
 	free(bytes);
-}
-END_TEST
-
-Suite *suite_decode(void)
-{
-	Suite *suite = suite_create("proto/decode");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, what_protobuf_c_accepts_has_the_same_values);
-	tcase_add_test(tcase, each_field_counts);
-	tcase_add_test(tcase, how_much_of_a_list_fits);
-	tcase_add_test(tcase, a_packed_list_counts_by_its_bytes);
-	tcase_add_test(tcase, payloads_stay_where_they_are);
-	tcase_add_test(tcase, the_budget_may_end_anywhere);
-	tcase_add_test(tcase, long_values_are_not_copied);
-	tcase_add_test(tcase, long_lists_take_twice_their_size);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,7 +1,7 @@
 /* What of an answer is compared, and what is not. */
 #include "proto/digest.h"
 
-#include <check.h>
+#include "tests/support/test.h"
 
 static uint64_t digest_of(unsigned result, void *message)
 {
@@ -13,7 +13,7 @@ static uint64_t digest_of(unsigned result, void *message)
 	return digest_response(&response);
 }
 
-START_TEST(what_an_operation_counts_and_reads)
+TEST(what_an_operation_counts_and_reads)
 {
 	Npumem__V1__Done plain = NPUMEM__V1__DONE__INIT, done;
 	uint64_t digest = digest_of(NPUMEM__V1__RESPONSE__RESULT_DONE, &plain);
@@ -42,10 +42,9 @@ START_TEST(what_an_operation_counts_and_reads)
 	data[2] = 4;
 	ck_assert_uint_ne(digest_of(NPUMEM__V1__RESPONSE__RESULT_DONE, &done), digest);
 }
-END_TEST
 
 /* As the daemon does, without the answer. */
-START_TEST(put_together_from_its_parts)
+TEST(put_together_from_its_parts)
 {
 	Npumem__V1__Done done[2] = {NPUMEM__V1__DONE__INIT, NPUMEM__V1__DONE__INIT},
 			 *list[] = {&done[0], &done[1]};
@@ -70,9 +69,8 @@ START_TEST(put_together_from_its_parts)
 	submitted.n_done = 0;
 	ck_assert_uint_eq(digest_of(NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, &submitted), digest_begin());
 }
-END_TEST
 
-START_TEST(tensors_by_number_not_by_place)
+TEST(tensors_by_number_not_by_place)
 {
 	Npumem__V1__Tensor tensors[3] = {NPUMEM__V1__TENSOR__INIT, NPUMEM__V1__TENSOR__INIT,
 					 NPUMEM__V1__TENSOR__INIT},
@@ -107,17 +105,4 @@ START_TEST(tensors_by_number_not_by_place)
 	ck_assert_uint_eq(digest_of(NPUMEM__V1__RESPONSE__RESULT__NOT_SET, NULL), digest_begin());
 	response.result_case = NPUMEM__V1__RESPONSE__RESULT_FREED;
 	ck_assert_uint_eq(digest_handles(&response, handles, 3), 0);
-}
-END_TEST
-
-Suite *suite_digest(void)
-{
-	Suite *suite = suite_create("proto/digest");
-	TCase *tcase = tcase_create("digest");
-
-	tcase_add_test(tcase, what_an_operation_counts_and_reads);
-	tcase_add_test(tcase, put_together_from_its_parts);
-	tcase_add_test(tcase, tensors_by_number_not_by_place);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

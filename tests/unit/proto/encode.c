@@ -2,11 +2,11 @@
  * and from which seed on. */
 #include "proto/encode.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "proto/npumem.pb-c.h"
+#include "tests/support/test.h"
 #include "tests/unit/proto/wire_fuzz.h"
 
 static uint64_t from_environment(const char *name, uint64_t otherwise)
@@ -31,7 +31,7 @@ static void compare(const ProtobufCMessage *message, uint64_t seed)
 	free(bytes);
 }
 
-START_TEST(as_protobuf_c_packs_it)
+TEST(as_protobuf_c_packs_it)
 {
 	static const ProtobufCMessageDescriptor *const types[] = {
 		&npumem__v1__response__descriptor, &npumem__v1__request__descriptor,
@@ -61,10 +61,9 @@ START_TEST(as_protobuf_c_packs_it)
 	ck_assert_uint_gt(n_compared, n / 4);
 	ck_assert_uint_gt(n_long, n / 100);
 }
-END_TEST
 
 /* A length of two, three and four bytes, also of a message in a message. */
-START_TEST(lengths_of_any_width)
+TEST(lengths_of_any_width)
 {
 	static uint8_t data[3 << 20];
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
@@ -88,9 +87,8 @@ START_TEST(lengths_of_any_width)
 	done.data.len = sizeof(data);
 	compare(&response.base, sizeof(data));
 }
-END_TEST
 
-START_TEST(numbers_at_their_ends)
+TEST(numbers_at_their_ends)
 {
 	static const int64_t numbers[] = {0, 1, -1, 63, 64, -64, -65, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
 	int64_t values[sizeof(numbers) / sizeof(numbers[0])];
@@ -115,17 +113,4 @@ START_TEST(numbers_at_their_ends)
 	fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_REAL;
 	fill.real = -0.0;
 	compare(&fill.base, 3);
-}
-END_TEST
-
-Suite *suite_encode(void)
-{
-	Suite *suite = suite_create("proto/encode");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, as_protobuf_c_packs_it);
-	tcase_add_test(tcase, lengths_of_any_width);
-	tcase_add_test(tcase, numbers_at_their_ends);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

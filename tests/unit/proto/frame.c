@@ -1,9 +1,10 @@
 #include "proto/frame.h"
 
-#include <check.h>
 #include <string.h>
 
-START_TEST(every_length_comes_back)
+#include "tests/support/test.h"
+
+TEST(every_length_comes_back)
 {
 	static const size_t lengths[] = {0, 1, 127, 128, 16383, 16384, 2097151, 2097152, FRAME_BYTES_MAX};
 
@@ -23,9 +24,8 @@ START_TEST(every_length_comes_back)
 		ck_assert_uint_eq(message_bytes, lengths[i]);
 	}
 }
-END_TEST
 
-START_TEST(a_frame_is_complete_with_its_last_byte)
+TEST(a_frame_is_complete_with_its_last_byte)
 {
 	uint8_t buffer[300] = {0};
 	size_t header_bytes, message_bytes, used = frame_header(200, buffer);
@@ -35,7 +35,6 @@ START_TEST(a_frame_is_complete_with_its_last_byte)
 	ck_assert_int_eq(frame_parse(buffer, used + 201, 1000, &header_bytes, &message_bytes), FRAME_COMPLETE);
 	ck_assert_uint_eq(message_bytes, 200);
 }
-END_TEST
 
 static void parse_is(const char *bytes, size_t n, enum frame_result result)
 {
@@ -49,41 +48,24 @@ static void parse_is(const char *bytes, size_t n, enum frame_result result)
 	}
 }
 
-START_TEST(a_length_over_the_cap_is_told_at_once)
+TEST(a_length_over_the_cap_is_told_at_once)
 {
 	parse_is("\x80\x80\x80\x08", 4, FRAME_MORE);	  /* 2^24, the cap */
 	parse_is("\x81\x80\x80\x08", 4, FRAME_TOO_LARGE); /* one more */
 	parse_is("\xff\xff\xff\xff\x0f", 5, FRAME_TOO_LARGE);
 	parse_is("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10, FRAME_TOO_LARGE); /* 2^64 - 1 */
 }
-END_TEST
 
-START_TEST(a_length_past_64_bits_is_bad)
+TEST(a_length_past_64_bits_is_bad)
 {
 	parse_is("\xff\xff\xff\xff\xff\xff\xff\xff\xff", 9, FRAME_MORE);
 	parse_is("\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02", 10, FRAME_BAD_LENGTH);
 	parse_is("\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80", 10, FRAME_BAD_LENGTH);
 	parse_is("\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 11, FRAME_BAD_LENGTH);
 }
-END_TEST
 
-START_TEST(a_padded_length_is_a_length)
+TEST(a_padded_length_is_a_length)
 {
 	parse_is("\x80\x00", 2, FRAME_COMPLETE);
 	parse_is("\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 10, FRAME_COMPLETE);
-}
-END_TEST
-
-Suite *suite_frame(void)
-{
-	Suite *suite = suite_create("proto/frame");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, every_length_comes_back);
-	tcase_add_test(tcase, a_frame_is_complete_with_its_last_byte);
-	tcase_add_test(tcase, a_length_over_the_cap_is_told_at_once);
-	tcase_add_test(tcase, a_length_past_64_bits_is_bad);
-	tcase_add_test(tcase, a_padded_length_is_a_length);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,14 +1,14 @@
 /* Each member of Request.call has one row of its own name, and no row has none. */
 #include "proto/methods.h"
 
-#include <check.h>
+#include "tests/support/test.h"
 
 static const ProtobufCFieldDescriptor *member_of(const char *name)
 {
 	return protobuf_c_message_descriptor_get_field_by_name(&npumem__v1__request__descriptor, name);
 }
 
-START_TEST(a_row_has_its_member)
+TEST(a_row_has_its_member)
 {
 	for (unsigned i = 0; i < METHODS_NONE; i++) {
 		const ProtobufCFieldDescriptor *member = member_of(methods_rows[i].name);
@@ -17,9 +17,8 @@ START_TEST(a_row_has_its_member)
 		ck_assert_uint_eq(methods_number((Npumem__V1__Request__CallCase)member->id), i);
 	}
 }
-END_TEST
 
-START_TEST(a_member_has_its_row)
+TEST(a_member_has_its_row)
 {
 	const ProtobufCMessageDescriptor *request = &npumem__v1__request__descriptor;
 
@@ -31,16 +30,4 @@ START_TEST(a_member_has_its_row)
 			      field->name);
 	}
 	ck_assert_uint_eq(methods_number(NPUMEM__V1__REQUEST__CALL__NOT_SET), METHODS_NONE);
-}
-END_TEST
-
-Suite *suite_methods(void)
-{
-	Suite *suite = suite_create("methods");
-	TCase *tests = tcase_create("methods");
-
-	tcase_add_test(tests, a_row_has_its_member);
-	tcase_add_test(tests, a_member_has_its_row);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,11 +1,11 @@
 #include "proto/outline.h"
 
-#include <check.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/npumem.pb-c.h"
+#include "tests/support/test.h"
 
 /* A Done with that much data, and facts on both sides of it. */
 static void done_init(Npumem__V1__Done *done, uint8_t *data, size_t n)
@@ -43,7 +43,7 @@ static void is_outline(const Npumem__V1__Done *done)
 	ck_assert_uint_eq(done->end_ns, UINT64_C(1) << 40);
 }
 
-START_TEST(a_read_s_answer_has_all_but_the_data)
+TEST(a_read_s_answer_has_all_but_the_data)
 {
 	static const size_t sizes[] = {0, 1, 127, 128, 70000};
 	static uint8_t data[70000];
@@ -64,9 +64,8 @@ START_TEST(a_read_s_answer_has_all_but_the_data)
 		npumem__v1__response__free_unpacked(read, NULL);
 	}
 }
-END_TEST
 
-START_TEST(each_operation_of_a_list_loses_its_own)
+TEST(each_operation_of_a_list_loses_its_own)
 {
 	static uint8_t data[300];
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT, *read;
@@ -88,10 +87,9 @@ START_TEST(each_operation_of_a_list_loses_its_own)
 		is_outline(read->submitted->done[i]);
 	npumem__v1__response__free_unpacked(read, NULL);
 }
-END_TEST
 
 /* The same number elsewhere is something else. */
-START_TEST(other_answers_stay_whole)
+TEST(other_answers_stay_whole)
 {
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT, *read;
 	Npumem__V1__Tensor tensor = NPUMEM__V1__TENSOR__INIT;
@@ -106,9 +104,8 @@ START_TEST(other_answers_stay_whole)
 	ck_assert(read->tensor->pinned);
 	npumem__v1__response__free_unpacked(read, NULL);
 }
-END_TEST
 
-START_TEST(what_is_no_message_has_none)
+TEST(what_is_no_message_has_none)
 {
 	static const struct {
 		const char *bytes;
@@ -128,18 +125,4 @@ START_TEST(what_is_no_message_has_none)
 		ck_assert_uint_eq(outline_response((const uint8_t *)bad[i].bytes, bad[i].n, out), 0);
 	}
 	ck_assert_uint_eq(outline_response((const uint8_t *)"", 0, NULL), 0);
-}
-END_TEST
-
-Suite *suite_outline(void)
-{
-	Suite *suite = suite_create("proto/outline");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, a_read_s_answer_has_all_but_the_data);
-	tcase_add_test(tcase, each_operation_of_a_list_loses_its_own);
-	tcase_add_test(tcase, other_answers_stay_whole);
-	tcase_add_test(tcase, what_is_no_message_has_none);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,6 +1,6 @@
 #include "proto/spin.h"
 
-#include <check.h>
+#include "tests/support/test.h"
 
 enum { MOST_NS = 50000, ROUND_NS = 128 << 19 };
 
@@ -34,7 +34,7 @@ static double share(struct spin *spin, struct world *world, unsigned n)
 	return (double)looked / (double)(world->now_ns - begin);
 }
 
-START_TEST(it_looks_while_it_pays)
+TEST(it_looks_while_it_pays)
 {
 	struct world world = {ROUND_NS / 2, 100000, 7000};
 	struct spin spin;
@@ -53,9 +53,8 @@ START_TEST(it_looks_while_it_pays)
 	}
 	ck_assert_double_gt(share(&spin, &world, 20), 0.97);
 }
-END_TEST
 
-START_TEST(it_sleeps_where_it_does_not_pay)
+TEST(it_sleeps_where_it_does_not_pay)
 {
 	static const struct world worlds[] = {
 		{ROUND_NS / 2, 10000, 60000},	   /* the other side waits for this core */
@@ -74,9 +73,8 @@ START_TEST(it_sleeps_where_it_does_not_pay)
 		ck_assert_double_lt(share(&spin, &world, 4), 0.05);
 	}
 }
-END_TEST
 
-START_TEST(it_notices_that_things_have_changed)
+TEST(it_notices_that_things_have_changed)
 {
 	struct world world = {ROUND_NS / 2, 10000, 60000};
 	struct spin spin;
@@ -93,10 +91,9 @@ START_TEST(it_notices_that_things_have_changed)
 	share(&spin, &world, 4);
 	ck_assert_double_lt(share(&spin, &world, 4), 0.05);
 }
-END_TEST
 
 /* Each of two looks in vain while the other sleeps. */
-START_TEST(both_ends_find_out_together)
+TEST(both_ends_find_out_together)
 {
 	struct spin spins[2];
 	uint64_t now_ns = ROUND_NS / 2, end_ns = now_ns + 8 * (uint64_t)ROUND_NS;
@@ -112,7 +109,6 @@ START_TEST(both_ends_find_out_together)
 	}
 	ck_assert(a && b);
 }
-END_TEST
 
 static bool third_time(void *ctx)
 {
@@ -125,7 +121,7 @@ static bool never(void *ctx)
 	return false;
 }
 
-START_TEST(it_asks_until_it_has_come)
+TEST(it_asks_until_it_has_come)
 {
 	unsigned n = 0;
 	struct spin spin;
@@ -145,19 +141,4 @@ START_TEST(it_asks_until_it_has_come)
 		ck_assert(!spin_look(&spin, never, &n));
 	}
 	ck_assert_uint_eq(n, 1);
-}
-END_TEST
-
-Suite *suite_spin(void)
-{
-	Suite *suite = suite_create("proto/spin");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, it_looks_while_it_pays);
-	tcase_add_test(tcase, it_sleeps_where_it_does_not_pay);
-	tcase_add_test(tcase, it_notices_that_things_have_changed);
-	tcase_add_test(tcase, both_ends_find_out_together);
-	tcase_add_test(tcase, it_asks_until_it_has_come);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

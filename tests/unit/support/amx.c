@@ -1,10 +1,10 @@
 /* The emulated tiles against plain loops, and that they refuse what the processor refuses. */
-#include <check.h>
 #include <signal.h>
 #include <string.h>
 
 #include "daemon/device/engine/amx.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 /* C in tile 0 of `rows` x `columns`, A in 1, B in 2, with `depth` groups of 4 bytes. */
 static struct amx_config config_of(unsigned rows, unsigned columns, unsigned depth)
@@ -67,13 +67,12 @@ static void check_product(uint64_t *state, int signs)
 		}
 }
 
-START_TEST(products)
+TEST(products)
 {
 	uint64_t state = 16;
 	for (int i = 0; i < 400; i++)
 		check_product(&state, i % 4);
 }
-END_TEST
 
 enum { MISUSES = 14 };
 
@@ -120,7 +119,7 @@ static void multiply_unlike(unsigned tile, bool row)
 	AMX_TDPBSSD(0, 1, 2);
 }
 
-START_TEST(misuse)
+TEST(misuse, .to = MISUSES, .signal = SIGABRT)
 {
 	struct amx_config config = config_of(16, 16, 16);
 	switch (_i) {
@@ -147,15 +146,4 @@ START_TEST(misuse)
 	default:
 		misconfigure(_i);
 	}
-}
-END_TEST
-
-Suite *suite_amx(void)
-{
-	Suite *suite = suite_create("support/amx");
-	TCase *tcase = tcase_create("amx");
-	tcase_add_test(tcase, products);
-	tcase_add_loop_test_raise_signal(tcase, misuse, SIGABRT, 0, MISUSES);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

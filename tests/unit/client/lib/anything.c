@@ -3,9 +3,9 @@
  * hangs up at any time. Whatever happens, each callback that is to be called is called once, arrays that were read
  * are right, what was written arrives as it was, and memory that was given back is not touched (the sanitizers'
  * part). */
-#include <check.h>
 #include <stdlib.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/door.h"
 #include "tests/unit/client/lib/failing.h"
 
@@ -255,7 +255,7 @@ static void step(struct world *world)
 	}
 }
 
-START_TEST(anything_in_any_order)
+TEST(anything_in_any_order)
 {
 	for (uint32_t seed = 1; seed <= 16; seed++) {
 		struct failing failing = {.fail_at = 0};
@@ -296,14 +296,4 @@ START_TEST(anything_in_any_order)
 		free(world.out);
 		door_close(&world.door);
 	}
-}
-END_TEST
-
-Suite *suite_anything(void)
-{
-	Suite *suite = suite_create("client/lib, anything");
-	TCase *tcase = tcase_create("anything");
-	tcase_add_test(tcase, anything_in_any_order);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

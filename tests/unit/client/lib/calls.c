@@ -1,8 +1,8 @@
 /* The blocking calls, each against an answer that is already there; and all of them with every allocation failing.
  */
-#include <check.h>
 #include <pthread.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/peer.h"
 
@@ -23,7 +23,7 @@ static void answer_info(const struct peer *peer, uint64_t id, int64_t n_npus)
 	peer_answer(peer, &response);
 }
 
-START_TEST(info_is_checked)
+TEST(info_is_checked)
 {
 	struct peer peer = peer_open();
 	const struct npumem_info *info;
@@ -39,9 +39,8 @@ START_TEST(info_is_checked)
 	ck_assert_int_eq(npumem_info(peer.npumem, &info, &error), NPUMEM_UNAVAILABLE);
 	peer_close(&peer);
 }
-END_TEST
 
-START_TEST(refusals_bring_their_fields)
+TEST(refusals_bring_their_fields)
 {
 	struct peer peer = peer_open();
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
@@ -74,7 +73,6 @@ START_TEST(refusals_bring_their_fields)
 	ck_assert_int_eq(error.status, 0);
 	peer_close(&peer);
 }
-END_TEST
 
 static void allocations_init(struct npumem_allocation *allocations, unsigned n)
 {
@@ -82,7 +80,7 @@ static void allocations_init(struct npumem_allocation *allocations, unsigned n)
 		allocations[i] = (struct npumem_allocation)NPUMEM_ALLOCATION_INIT;
 }
 
-START_TEST(alloc_few_and_many)
+TEST(alloc_few_and_many)
 {
 	static const unsigned counts[] = {1, 8, 9, 100};
 	const struct npumem_tensor *tensors[100];
@@ -121,9 +119,8 @@ START_TEST(alloc_few_and_many)
 		peer_close(&peer);
 	}
 }
-END_TEST
 
-START_TEST(places_that_cannot_be)
+TEST(places_that_cannot_be)
 {
 	for (unsigned what = 0; what < 12; what++) {
 		struct peer peer = peer_open();
@@ -156,7 +153,6 @@ START_TEST(places_that_cannot_be)
 		peer_close(&peer);
 	}
 }
-END_TEST
 
 /* ---- whole tensors in chunks ---- */
 
@@ -206,7 +202,7 @@ static void *store_thread(void *context)
 	return NULL;
 }
 
-START_TEST(a_large_tensor_in_chunks)
+TEST(a_large_tensor_in_chunks, .is_slow = true)
 {
 	struct npumem_tensor tensor = {.handle = 1};
 	const size_t n = 9 * 1000 * 1001, bytes = 4 * n;
@@ -245,9 +241,8 @@ START_TEST(a_large_tensor_in_chunks)
 	free(to);
 	free(from);
 }
-END_TEST
 
-START_TEST(a_short_answer_to_a_read)
+TEST(a_short_answer_to_a_read)
 {
 	struct peer peer = peer_open();
 	struct npumem_tensor tensor = {.handle = 1};
@@ -259,11 +254,10 @@ START_TEST(a_short_answer_to_a_read)
 	ck_assert_str_eq(error.message, "0 bytes came for an array of 24");
 	peer_close(&peer);
 }
-END_TEST
 
 /* ---- submit ---- */
 
-START_TEST(submit_tells_what_ran)
+TEST(submit_tells_what_ran)
 {
 	struct peer peer = peer_open();
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
@@ -323,10 +317,9 @@ START_TEST(submit_tells_what_ran)
 	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 4, NULL, &error), NPUMEM_INVALID);
 	peer_close(&peer);
 }
-END_TEST
 
 /* Of a group one queue may end early: those that ran are not the first of the list. */
-START_TEST(submit_with_a_gap)
+TEST(submit_with_a_gap)
 {
 	struct peer peer = peer_open();
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
@@ -378,7 +371,6 @@ START_TEST(submit_with_a_gap)
 	ck_assert_int_eq(npumem_fill(peer.npumem, 1, 1, &error), NPUMEM_UNAVAILABLE);
 	peer_close(&peer);
 }
-END_TEST
 
 /* ---- every allocation failing ---- */
 
@@ -453,7 +445,7 @@ static int list_from(struct book *book, const struct peer *peer, const struct np
 	return status;
 }
 
-START_TEST(a_list_is_all_of_its_pages)
+TEST(a_list_is_all_of_its_pages)
 {
 	struct book book = {.n_pages = 4, .pages = {{10, 7, 2, 0}, {0, 9, 0, 0}, {12, 20, 1, 0}, {13, 0, 4, 0}}};
 	struct book empty = {.n_pages = 1};
@@ -470,7 +462,6 @@ START_TEST(a_list_is_all_of_its_pages)
 	ck_assert(tensors->n == 0 && empty.n_asked == 1);
 	peer_close(&peer);
 }
-END_TEST
 
 static void list_fails(struct book book, int status, unsigned n_asked)
 {
@@ -484,7 +475,7 @@ static void list_fails(struct book book, int status, unsigned n_asked)
 	peer_close(&peer);
 }
 
-START_TEST(a_list_that_is_cut_short)
+TEST(a_list_that_is_cut_short)
 {
 	struct book refused = {.n_pages = 3, .pages = {{10, 7, 2, 0}, {.status = NPUMEM_RESOURCE_EXHAUSTED}}};
 	struct book endless = {.n_pages = 3, .pages = {{10, 7, 2, 0}, {12, 7, 2, 0}, {14, 0, 2, 0}}};
@@ -493,7 +484,6 @@ START_TEST(a_list_that_is_cut_short)
 	list_fails(endless, NPUMEM_UNAVAILABLE, 2);
 	list_fails(backwards, NPUMEM_UNAVAILABLE, 2);
 }
-END_TEST
 
 static void answer_compacted(const struct peer *peer, uint64_t id)
 {
@@ -577,7 +567,7 @@ static int everything(struct peer *peer)
 	return status ? status : arrays_both_ways(peer);
 }
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
 	int status = NPUMEM_UNAVAILABLE;
 	for (unsigned i = 1; status; i++) {
@@ -592,27 +582,4 @@ START_TEST(every_allocation_may_fail)
 		ck_assert_uint_lt(i, 1000);
 		ck_assert(status || failing.calls < i);
 	}
-}
-END_TEST
-
-Suite *suite_calls(void)
-{
-	Suite *suite = suite_create("client/lib/calls");
-	TCase *tcase = tcase_create("calls"), *slow = tcase_create("calls_slow");
-	tcase_set_timeout(tcase, 30);
-	tcase_add_test(tcase, info_is_checked);
-	tcase_add_test(tcase, refusals_bring_their_fields);
-	tcase_add_test(tcase, alloc_few_and_many);
-	tcase_add_test(tcase, places_that_cannot_be);
-	tcase_add_test(tcase, a_short_answer_to_a_read);
-	tcase_add_test(tcase, submit_tells_what_ran);
-	tcase_add_test(tcase, submit_with_a_gap);
-	tcase_add_test(tcase, a_list_is_all_of_its_pages);
-	tcase_add_test(tcase, a_list_that_is_cut_short);
-	tcase_add_test(tcase, every_allocation_may_fail);
-	suite_add_tcase(suite, tcase);
-	tcase_set_tags(slow, "slow");
-	tcase_add_test(slow, a_large_tensor_in_chunks);
-	suite_add_tcase(suite, slow);
-	return suite;
 }

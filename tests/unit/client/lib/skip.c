@@ -1,7 +1,7 @@
 /* The linker lets the library ask the first for the time (--wrap), which asks the system. */
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/skip.h"
 
-#include <check.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -25,7 +25,7 @@ void skip_ms(int ms)
 }
 
 /* The clock runs on from where it has been moved to. */
-START_TEST(time_passes)
+TEST(time_passes)
 {
 	struct timespec before, after;
 	clock_gettime(CLOCK_MONOTONIC, &before);
@@ -34,16 +34,4 @@ START_TEST(time_passes)
 	clock_gettime(CLOCK_MONOTONIC, &after);
 	int64_t ns = (after.tv_sec - before.tv_sec) * INT64_C(1000000000) + after.tv_nsec - before.tv_nsec;
 	ck_assert(ns >= INT64_C(3500000000) && after.tv_nsec < 1000000000);
-}
-END_TEST
-
-Suite *suite_skip(void);
-
-Suite *suite_skip(void)
-{
-	Suite *suite = suite_create("client/lib, time that is skipped");
-	TCase *tcase = tcase_create("skip");
-	tcase_add_test(tcase, time_passes);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

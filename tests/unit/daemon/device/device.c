@@ -1,4 +1,5 @@
 /* Tensors come and go: what a request may say, where a tensor may lie, what is left of it when it goes. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 static struct device_counts counts_of(struct rig *rig)
@@ -14,7 +15,7 @@ static void same_counts(struct rig *rig, const struct device_counts *before)
 	ck_assert_int_eq(memcmp(&now, before, sizeof(now)), 0);
 }
 
-START_TEST(defaults)
+TEST(defaults)
 {
 	struct rig rig;
 	rig_open_with(&rig, 4, 1024, (struct device_options){.rounding = 0});
@@ -33,9 +34,8 @@ START_TEST(defaults)
 	ck_assert(!tensor->pinned && !tensor->dma_only && !tensor->sealed && !tensor_is_guest(tensor));
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(where_it_is_asked_for)
+TEST(where_it_is_asked_for)
 {
 	struct rig rig;
 	rig_open(&rig, 4, 1024);
@@ -54,9 +54,8 @@ START_TEST(where_it_is_asked_for)
 	ck_assert(!tensor->pinned);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(bad_requests)
+TEST(bad_requests)
 {
 	struct rig rig;
 	rig_open_with(&rig, 4, 1024, (struct device_options){.rounding = 0});
@@ -88,9 +87,8 @@ START_TEST(bad_requests)
 	ck_assert_int_eq(before.tensors, 1);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(all_or_none)
+TEST(all_or_none)
 {
 	struct rig rig;
 	struct tensor *tensors[3];
@@ -117,11 +115,10 @@ START_TEST(all_or_none)
 	ck_assert_int_eq(counts_of(&rig).free, 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* A strided tensor may start at any element, and its neighbour may start where it ends, although the arena counts
  * in fours. */
-START_TEST(odd_neighbours)
+TEST(odd_neighbours)
 {
 	struct rig rig;
 	struct tensor *tensors[3];
@@ -153,7 +150,6 @@ START_TEST(odd_neighbours)
 	ck_assert_int_eq(counts_of(&rig).largest_free, 128);
 	rig_close(&rig);
 }
-END_TEST
 
 struct gone {
 	struct tensor *tensors[4];
@@ -166,7 +162,7 @@ static void note_gone(void *ctx, struct tensor *tensor)
 	gone->tensors[gone->n++] = tensor;
 }
 
-START_TEST(freed_memory_is_never_written)
+TEST(freed_memory_is_never_written)
 {
 	struct rig rig;
 	uint8_t lane[1024];
@@ -197,9 +193,8 @@ START_TEST(freed_memory_is_never_written)
 		ck_assert_int_eq(lane[i], 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(sealing)
+TEST(sealing)
 {
 	struct rig rig;
 	struct tensor *view;
@@ -229,30 +224,12 @@ START_TEST(sealing)
 	ck_assert_int_eq(device_seal(rig.device, rig_place(&rig, &request), &rig.context), 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(memory_needed)
+TEST(memory_needed)
 {
 	struct npumem_geometry geometry = {.n_npus = 1024, .npu_bytes = INT64_C(1) << 30};
 	/* The bytes, and two bits for each; what is beside them is little. */
 	uint64_t bytes = UINT64_C(1) << 40;
 	ck_assert_uint_ge(device_memory_bytes(&geometry), bytes + bytes / 4);
 	ck_assert_uint_le(device_memory_bytes(&geometry), bytes + bytes / 4 + (4 << 20));
-}
-END_TEST
-
-Suite *suite_device(void)
-{
-	Suite *suite = suite_create("device/device");
-	TCase *tcase = tcase_create("device");
-	tcase_add_test(tcase, defaults);
-	tcase_add_test(tcase, where_it_is_asked_for);
-	tcase_add_test(tcase, bad_requests);
-	tcase_add_test(tcase, all_or_none);
-	tcase_add_test(tcase, odd_neighbours);
-	tcase_add_test(tcase, freed_memory_is_never_written);
-	tcase_add_test(tcase, sealing);
-	tcase_add_test(tcase, memory_needed);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,5 +1,6 @@
 /* Random traces of everything that a device can do, on small devices. Before each step the model says what must
  * come of it, a refusal included; after it every byte, bit, count and tensor is compared. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/model_ops.h"
 #include "tests/unit/daemon/device/model_restart.h"
 #include "tests/unit/daemon/device/model_views.h"
@@ -175,7 +176,7 @@ static const struct {
 	int64_t n_npus, npu_bytes;
 } geometries[] = {{1, 1024}, {2, 1024}, {4, 2048}, {5, 1024}, {4, 4096}};
 
-START_TEST(traces)
+TEST(traces, .to = sizeof(geometries) / sizeof(geometries[0]))
 {
 	static struct model model;
 	model_open(&model, geometries[_i].n_npus, geometries[_i].npu_bytes, 100 + (uint64_t)_i);
@@ -196,10 +197,9 @@ START_TEST(traces)
 		ck_assert_uint_ge(model.n_poisoned, 20);
 	model_close(&model);
 }
-END_TEST
 
 /* The same with restarts, which nobody notices, and with bytes that are lost. */
-START_TEST(traces_with_restarts)
+TEST(traces_with_restarts, .to = sizeof(geometries) / sizeof(geometries[0]))
 {
 	static struct model model;
 	model_open(&model, geometries[_i].n_npus, geometries[_i].npu_bytes, 200 + (uint64_t)_i);
@@ -218,16 +218,4 @@ START_TEST(traces_with_restarts)
 	ck_assert_uint_ge(model.n_views, 6);
 	ck_assert_uint_ge(model.n_lost, 3);
 	model_close(&model);
-}
-END_TEST
-
-Suite *suite_model(void)
-{
-	Suite *suite = suite_create("device/model");
-	TCase *tcase = tcase_create("model");
-	tcase_set_timeout(tcase, 60);
-	tcase_add_loop_test(tcase, traces, 0, sizeof(geometries) / sizeof(geometries[0]));
-	tcase_add_loop_test(tcase, traces_with_restarts, 0, sizeof(geometries) / sizeof(geometries[0]));
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

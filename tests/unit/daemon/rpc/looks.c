@@ -2,6 +2,7 @@
 #include "daemon/rpc/calls/perform.h"
 
 #include "tests/support/loop_turns.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 enum { GAPPED_W = 65536 };
@@ -52,7 +53,7 @@ static void check_tensor(const Npumem__V1__Tensor *tensor)
 	ck_assert_int_eq(tensor->unwritten_bytes, 4 * GAPPED_W);
 }
 
-START_TEST(bytes_are_counted_elsewhere)
+TEST(bytes_are_counted_elsewhere)
 {
 	struct crowd crowd;
 	uint64_t open, list, seal, view;
@@ -77,9 +78,8 @@ START_TEST(bytes_are_counted_elsewhere)
 	ck_assert_int_eq(crowd_reply(&crowd, 0, view)->tensor->unwritten_bytes, 2 * GAPPED_W);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(what_is_looked_at_stays_and_what_is_listed_may_go)
+TEST(what_is_looked_at_stays_and_what_is_listed_may_go)
 {
 	struct crowd crowd;
 	uint64_t open, list, seal, freed;
@@ -112,9 +112,8 @@ START_TEST(what_is_looked_at_stays_and_what_is_listed_may_go)
 	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(its_client_may_go_meanwhile)
+TEST(its_client_may_go_meanwhile)
 {
 	struct crowd crowd;
 
@@ -133,7 +132,6 @@ START_TEST(its_client_may_go_meanwhile)
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Two tensors at the same offsets, on NPUs 0 and 1. */
 static void add_pair(struct crowd *crowd, unsigned i)
@@ -152,7 +150,7 @@ static void add_pair(struct crowd *crowd, unsigned i)
 	}
 }
 
-START_TEST(what_overlaps_is_counted_a_part_at_a_time)
+TEST(what_overlaps_is_counted_a_part_at_a_time)
 {
 	enum { PAIRS = 1200 };
 	struct crowd crowd;
@@ -184,9 +182,8 @@ START_TEST(what_overlaps_is_counted_a_part_at_a_time)
 	loop_turns_end(crowd.rpc);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(host_memory_may_run_out_anywhere)
+TEST(host_memory_may_run_out_anywhere)
 {
 	bool hit = true;
 
@@ -213,19 +210,4 @@ START_TEST(host_memory_may_run_out_anywhere)
 		crowd.world.fail_at = 0;
 		crowd_deinit(&crowd);
 	}
-}
-END_TEST
-
-Suite *suite_looks(void)
-{
-	Suite *suite = suite_create("rpc/looks");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, bytes_are_counted_elsewhere);
-	tcase_add_test(tcase, what_is_looked_at_stays_and_what_is_listed_may_go);
-	tcase_add_test(tcase, its_client_may_go_meanwhile);
-	tcase_add_test(tcase, what_overlaps_is_counted_a_part_at_a_time);
-	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,5 +1,6 @@
 #include "daemon/rpc/reply.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 /* A reply with a dump of `bytes` as its result, with a guess that may be wrong. */
@@ -37,7 +38,7 @@ static void round_trip(size_t bytes, size_t guess)
 	buffer_deinit(&out);
 }
 
-START_TEST(any_guess_gives_the_same_reply)
+TEST(any_guess_gives_the_same_reply)
 {
 	static const size_t guesses[] = {0, 127, 128, 16383, 16384, 3000000};
 
@@ -48,9 +49,8 @@ START_TEST(any_guess_gives_the_same_reply)
 			round_trip(bytes, guesses[guess]);
 	}
 }
-END_TEST
 
-START_TEST(the_longest_error_fits_what_is_kept_for_it)
+TEST(the_longest_error_fits_what_is_kept_for_it)
 {
 	struct buffer out;
 	struct reply reply;
@@ -72,10 +72,9 @@ START_TEST(the_longest_error_fits_what_is_kept_for_it)
 	ck_assert_int_eq(error.fields[3].text[0], '?');
 	buffer_deinit(&out);
 }
-END_TEST
 
 /* What is in it already counts. */
-START_TEST(no_reply_is_longer_than_a_frame)
+TEST(no_reply_is_longer_than_a_frame)
 {
 	struct buffer out = {.used = FRAME_BYTES_MAX - 1000};
 	struct reply reply = {.out = &out};
@@ -86,9 +85,8 @@ START_TEST(no_reply_is_longer_than_a_frame)
 	ck_assert_int_eq(reply_check_cap(&reply, 1000, &error), NPUMEM_INVALID);
 	ck_assert_int_eq(reply_check_cap(&reply, SIZE_MAX, &error), NPUMEM_INVALID);
 }
-END_TEST
 
-START_TEST(a_refusal_has_no_id)
+TEST(a_refusal_has_no_id)
 {
 	struct buffer out;
 	Npumem__V1__Response *response;
@@ -104,9 +102,8 @@ START_TEST(a_refusal_has_no_id)
 	npumem__v1__response__free_unpacked(response, NULL);
 	buffer_deinit(&out);
 }
-END_TEST
 
-START_TEST(a_buffer_keeps_what_it_has_when_it_cannot_grow)
+TEST(a_buffer_keeps_what_it_has_when_it_cannot_grow)
 {
 	struct world world = {.fail_at = 2};
 	struct buffer buffer;
@@ -123,19 +120,4 @@ START_TEST(a_buffer_keeps_what_it_has_when_it_cannot_grow)
 	ck_assert_mem_eq(buffer.bytes, "0123456789", 10);
 	buffer_deinit(&buffer);
 	ck_assert_uint_eq(world.n_alive, 0);
-}
-END_TEST
-
-Suite *suite_reply(void)
-{
-	Suite *suite = suite_create("rpc/reply");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, any_guess_gives_the_same_reply);
-	tcase_add_test(tcase, the_longest_error_fits_what_is_kept_for_it);
-	tcase_add_test(tcase, no_reply_is_longer_than_a_frame);
-	tcase_add_test(tcase, a_refusal_has_no_id);
-	tcase_add_test(tcase, a_buffer_keeps_what_it_has_when_it_cannot_grow);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

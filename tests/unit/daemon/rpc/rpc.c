@@ -4,9 +4,10 @@
 #include "proto/decode.h"
 #include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/handlers/operate.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
-START_TEST(every_call_of_the_wire_has_a_handler)
+TEST(every_call_of_the_wire_has_a_handler)
 {
 	struct talk talk;
 	const ProtobufCMessageDescriptor *request = &npumem__v1__request__descriptor;
@@ -26,9 +27,8 @@ START_TEST(every_call_of_the_wire_has_a_handler)
 	}
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(an_unknown_call_is_told)
+TEST(an_unknown_call_is_told)
 {
 	static const uint8_t unknown[] = {0x08, 9, 0x9a, 0x06, 1, 7}, none[] = {0x08, 9};
 	struct talk talk;
@@ -40,9 +40,8 @@ START_TEST(an_unknown_call_is_told)
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, none, sizeof(none)), NPUMEM_UNIMPLEMENTED);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(unknown_fields_are_ignored)
+TEST(unknown_fields_are_ignored)
 {
 	static const uint8_t message[] = {0x08, 9, 0x9a, 0x06, 1, 7, 0x1a, 4, 0x9a, 0x06, 1, 7};
 	struct talk talk;
@@ -52,9 +51,8 @@ START_TEST(unknown_fields_are_ignored)
 	ck_assert_ptr_nonnull(talk.response->stat);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(ids_and_what_is_left_of_them)
+TEST(ids_and_what_is_left_of_them)
 {
 	static const uint8_t zero[] = {0x1a, 0}, cut[] = {0x08, 0xac, 0x02, 0x1a},
 			     deep[] = {0x08, 5, 0x1a, 1, 0xff}, late[] = {0x1a, 3, 0x08},
@@ -78,7 +76,6 @@ START_TEST(ids_and_what_is_left_of_them)
 	ck_assert_uint_eq(talk.response->id, 0);
 	talk_deinit(&talk);
 }
-END_TEST
 
 /* A submit that writes, fills, copies, runs and reads; `to` holds 1024 bytes. */
 static size_t pack_submit(const char *name, uint8_t *to)
@@ -141,7 +138,7 @@ static size_t pack_alloc(uint8_t *to)
 	return npumem__v1__request__pack(&request, to);
 }
 
-START_TEST(a_message_may_be_cut_anywhere)
+TEST(a_message_may_be_cut_anywhere)
 {
 	struct talk talk;
 	uint8_t message[1024];
@@ -166,10 +163,9 @@ START_TEST(a_message_may_be_cut_anywhere)
 	}
 	talk_deinit(&talk);
 }
-END_TEST
 
 /* Most of it would be unpacked before anybody could refuse it. */
-START_TEST(a_message_has_so_many_fields)
+TEST(a_message_has_so_many_fields)
 {
 	struct talk talk;
 	uint8_t *message = malloc(2 * DECODE_FIELDS_MAX + 2);
@@ -190,9 +186,8 @@ START_TEST(a_message_has_so_many_fields)
 	free(message);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(bytes_may_be_anything)
+TEST(bytes_may_be_anything)
 {
 	struct talk talk;
 	uint8_t original[1024], message[1024];
@@ -219,7 +214,6 @@ START_TEST(bytes_may_be_anything)
 	}
 	talk_deinit(&talk);
 }
-END_TEST
 
 /* Each allocation of host memory fails once: refused and nothing changed, or done. */
 static void starve(size_t (*pack)(uint8_t *), int64_t made)
@@ -277,11 +271,10 @@ static size_t pack_submit_x(uint8_t *to)
 	return pack_submit("x", to);
 }
 
-START_TEST(host_memory_may_run_out_in_alloc)
+TEST(host_memory_may_run_out_in_alloc)
 {
 	starve(pack_alloc, 3);
 }
-END_TEST
 
 static size_t pack_list(uint8_t *to)
 {
@@ -291,19 +284,17 @@ static size_t pack_list(uint8_t *to)
 	return sizeof(list);
 }
 
-START_TEST(host_memory_may_run_out_in_list)
+TEST(host_memory_may_run_out_in_list)
 {
 	starve(pack_list, 0);
 }
-END_TEST
 
-START_TEST(host_memory_may_run_out_in_submit)
+TEST(host_memory_may_run_out_in_submit)
 {
 	starve(pack_submit_x, 0);
 }
-END_TEST
 
-START_TEST(an_ordinary_request_takes_no_host_memory)
+TEST(an_ordinary_request_takes_no_host_memory)
 {
 	struct talk talk;
 	size_t before;
@@ -321,25 +312,4 @@ START_TEST(an_ordinary_request_takes_no_host_memory)
 	}
 	ck_assert_uint_eq(talk.world.n_allocs, before);
 	talk_deinit(&talk);
-}
-END_TEST
-
-Suite *suite_rpc(void)
-{
-	Suite *suite = suite_create("rpc/rpc");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, every_call_of_the_wire_has_a_handler);
-	tcase_add_test(tcase, an_unknown_call_is_told);
-	tcase_add_test(tcase, unknown_fields_are_ignored);
-	tcase_add_test(tcase, ids_and_what_is_left_of_them);
-	tcase_add_test(tcase, a_message_may_be_cut_anywhere);
-	tcase_add_test(tcase, a_message_has_so_many_fields);
-	tcase_add_test(tcase, bytes_may_be_anything);
-	tcase_add_test(tcase, host_memory_may_run_out_in_alloc);
-	tcase_add_test(tcase, host_memory_may_run_out_in_list);
-	tcase_add_test(tcase, host_memory_may_run_out_in_submit);
-	tcase_add_test(tcase, an_ordinary_request_takes_no_host_memory);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "tests/support/loop_turns.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 static void start(struct crowd *crowd, const char *names)
@@ -22,7 +23,7 @@ static void start(struct crowd *crowd, const char *names)
 	}
 }
 
-START_TEST(conflicting_ones_run_in_the_order_sent)
+TEST(conflicting_ones_run_in_the_order_sent)
 {
 	struct crowd crowd;
 	uint64_t first, second, read;
@@ -41,9 +42,8 @@ START_TEST(conflicting_ones_run_in_the_order_sent)
 	ck_assert_int_eq(crowd_value(&crowd, 0, read), 2);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(independent_ones_run_side_by_side)
+TEST(independent_ones_run_side_by_side)
 {
 	struct crowd crowd;
 	uint64_t a, b, c, reads[2];
@@ -69,9 +69,8 @@ START_TEST(independent_ones_run_side_by_side)
 	ck_assert_int_eq(crowd_value(&crowd, 1, reads[1]), 1);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(what_follows_a_change_waits_for_it_and_others_do_not)
+TEST(what_follows_a_change_waits_for_it_and_others_do_not)
 {
 	struct crowd crowd;
 	uint64_t freed, alloc, fill, read, open, stat;
@@ -108,9 +107,8 @@ START_TEST(what_follows_a_change_waits_for_it_and_others_do_not)
 	ck_assert_int_gt(crowd_reply(&crowd, 0, stat)->stat->free, before);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(what_comes_into_being_is_protected_at_once)
+TEST(what_comes_into_being_is_protected_at_once)
 {
 	struct crowd crowd;
 	uint64_t fill, freed, read;
@@ -134,10 +132,9 @@ START_TEST(what_comes_into_being_is_protected_at_once)
 	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* While a list waits for one tensor, the name of another comes to mean a new one. */
-START_TEST(what_is_born_after_a_request_does_not_exist_for_it)
+TEST(what_is_born_after_a_request_does_not_exist_for_it)
 {
 	static const struct crowd_op ops[] = {{0, 'f', "B", NULL, 1}, {0, 'f', "A", NULL, 9}};
 	struct crowd crowd;
@@ -159,9 +156,8 @@ START_TEST(what_is_born_after_a_request_does_not_exist_for_it)
 	ck_assert_int_eq(crowd_status(&crowd, 2, crowd_read(&crowd, 2, "A")), NPUMEM_FAILED_PRECONDITION);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(views_and_seals_take_their_turn)
+TEST(views_and_seals_take_their_turn)
 {
 	struct crowd crowd;
 	uint64_t view, fill, seal, late;
@@ -181,9 +177,8 @@ START_TEST(views_and_seals_take_their_turn)
 	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "A")), 4);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(after_a_compaction_places_are_compared_anew)
+TEST(after_a_compaction_places_are_compared_anew)
 {
 	struct crowd crowd;
 	uint64_t compact, fill, read, other, open;
@@ -217,10 +212,9 @@ START_TEST(after_a_compaction_places_are_compared_anew)
 	ck_assert_int_eq(crowd_value(&crowd, 1, read), 6);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* A short one that nobody goes before is over when its message has been read, and only then. */
-START_TEST(a_short_one_passes_nobody_it_has_to_wait_for)
+TEST(a_short_one_passes_nobody_it_has_to_wait_for)
 {
 	struct crowd crowd;
 	uint64_t at_once, of_view, compact, behind;
@@ -248,9 +242,8 @@ START_TEST(a_short_one_passes_nobody_it_has_to_wait_for)
 	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "c")), 4);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(a_dump_waits_for_its_own_bytes)
+TEST(a_dump_waits_for_its_own_bytes)
 {
 	struct crowd crowd;
 	Npumem__V1__DumpRequest request = NPUMEM__V1__DUMP_REQUEST__INIT;
@@ -269,11 +262,10 @@ START_TEST(a_dump_waits_for_its_own_bytes)
 	ck_assert_uint_eq(crowd_reply(&crowd, 2, waits)->dump->data.data[3], 1);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* ---- submits ---- */
 
-START_TEST(both_lanes_of_a_group_run_at_once)
+TEST(both_lanes_of_a_group_run_at_once)
 {
 	static const struct crowd_op ops[] = {
 		{1, 'k', "A", "B", 0}, {1, 'f', "C", NULL, 3}, {1, 'k', "A", "D", 0}, {0, 'r', "C", NULL, 0}};
@@ -298,9 +290,8 @@ START_TEST(both_lanes_of_a_group_run_at_once)
 		crowd_deinit(&crowd);
 	}
 }
-END_TEST
 
-START_TEST(a_refusal_in_one_queue_lets_the_other_run_to_its_end)
+TEST(a_refusal_in_one_queue_lets_the_other_run_to_its_end)
 {
 	static const struct crowd_op ops[] = {
 		{1, 'f', "C", NULL, 3}, {1, 'k', "A", "s", 0}, {1, 'f', "D", NULL, 3}, {0, 'f', "A", NULL, 3}};
@@ -325,10 +316,9 @@ START_TEST(a_refusal_in_one_queue_lets_the_other_run_to_its_end)
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "A")), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Looking at what was written takes as long as reading it, so it is done where that is. */
-START_TEST(what_was_never_written_is_found_elsewhere)
+TEST(what_was_never_written_is_found_elsewhere)
 {
 	static const struct crowd_op ops[] = {
 		{1, 'f', "A", NULL, 3}, {1, 'k', "N", "B", 0}, {1, 'f', "A", NULL, 4}, {0, 'f', "B", NULL, 5}};
@@ -362,9 +352,8 @@ START_TEST(what_was_never_written_is_found_elsewhere)
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "B")), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(a_group_that_cannot_be_prepared_or_conflicts_does_not_run)
+TEST(a_group_that_cannot_be_prepared_or_conflicts_does_not_run)
 {
 	static const struct crowd_op missing[] = {{1, 'f', "none", NULL, 3},
 						  {1, 'f', "A", NULL, 3},
@@ -388,10 +377,9 @@ START_TEST(a_group_that_cannot_be_prepared_or_conflicts_does_not_run)
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "A")), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* A list of many short operations lets the loop go now and then. */
-START_TEST(a_long_list_of_short_ones_is_not_done_in_one_go)
+TEST(a_long_list_of_short_ones_is_not_done_in_one_go)
 {
 	struct crowd_op ops[1000];
 	struct crowd crowd;
@@ -409,7 +397,6 @@ START_TEST(a_long_list_of_short_ones_is_not_done_in_one_go)
 	loop_turns_end(crowd.rpc);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* ---- ends ---- */
 
@@ -439,7 +426,7 @@ static void script(struct crowd *crowd, bool with_others)
 	crowd_open(crowd, 1, "E");
 }
 
-START_TEST(a_client_may_end_at_every_moment)
+TEST(a_client_may_end_at_every_moment)
 {
 	for (unsigned steps = 0; steps < 14; steps++) {
 		for (unsigned worked = 0; worked < 3; worked++) {
@@ -465,10 +452,9 @@ START_TEST(a_client_may_end_at_every_moment)
 		}
 	}
 }
-END_TEST
 
 /* Another session runs on a view, by name, of a tensor that dies with its client. */
-START_TEST(what_dies_with_a_client_is_not_taken_from_under_others)
+TEST(what_dies_with_a_client_is_not_taken_from_under_others)
 {
 	struct crowd crowd;
 	uint64_t alloc, fill, late;
@@ -500,9 +486,8 @@ START_TEST(what_dies_with_a_client_is_not_taken_from_under_others)
 	ck_assert_int_eq(counts.views, 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(what_runs_for_a_client_that_ends_is_cancelled)
+TEST(what_runs_for_a_client_that_ends_is_cancelled)
 {
 	struct crowd crowd;
 	struct tensor *out;
@@ -518,9 +503,8 @@ START_TEST(what_runs_for_a_client_that_ends_is_cancelled)
 	ck_assert_int_eq(state.unwritten_bytes, tensor_place(out).blocks.data);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(what_waits_is_counted_until_it_is_answered)
+TEST(what_waits_is_counted_until_it_is_answered)
 {
 	struct crowd crowd;
 	size_t one;
@@ -539,9 +523,8 @@ START_TEST(what_waits_is_counted_until_it_is_answered)
 	ck_assert_uint_eq(crowd.peers[1].rpc.n_calls, 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(without_memory_for_a_task_it_is_refused)
+TEST(without_memory_for_a_task_it_is_refused)
 {
 	struct crowd crowd;
 	uint64_t fill;
@@ -553,9 +536,8 @@ START_TEST(without_memory_for_a_task_it_is_refused)
 	ck_assert_ptr_null(crowd.world.service.scheduler.first);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(host_memory_may_run_out_anywhere)
+TEST(host_memory_may_run_out_anywhere)
 {
 	bool hit = true;
 
@@ -587,7 +569,6 @@ START_TEST(host_memory_may_run_out_anywhere)
 		crowd_deinit(&crowd);
 	}
 }
-END_TEST
 
 static void make_columns(struct crowd *crowd, const char *name, const char *base, int64_t from, int64_t to)
 {
@@ -602,7 +583,7 @@ static void make_columns(struct crowd *crowd, const char *name, const char *base
 
 /* What was held and has no place yet where something has started that came later, but a place where others wait
  * for it. */
-START_TEST(nobody_waits_in_a_circle)
+TEST(nobody_waits_in_a_circle)
 {
 	struct crowd crowd;
 	uint64_t held, copy, fill;
@@ -625,10 +606,9 @@ START_TEST(nobody_waits_in_a_circle)
 	ck_assert_int_eq(crowd_status(&crowd, 2, fill), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* However long a write waits, and wherever it runs, it writes what was sent (crowd_send spoils its bytes). */
-START_TEST(payloads_live_as_long_as_their_requests)
+TEST(payloads_live_as_long_as_their_requests)
 {
 	static const struct crowd_op queued[] = {{0, 'w', "A", NULL, 4}, {0, 'w', "C", NULL, 5}},
 				     group[] = {{1, 'k', "A", "B", 0},
@@ -666,7 +646,6 @@ START_TEST(payloads_live_as_long_as_their_requests)
 		ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, want[i].name)), want[i].value);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* A microsecond passes between two looks. */
 static uint64_t passing_ns(void)
@@ -676,7 +655,7 @@ static uint64_t passing_ns(void)
 	return ns += 1000;
 }
 
-START_TEST(many_that_were_held_are_let_go_in_turns)
+TEST(many_that_were_held_are_let_go_in_turns)
 {
 	enum { READS = 600 };
 	struct crowd crowd;
@@ -706,7 +685,6 @@ START_TEST(many_that_were_held_are_let_go_in_turns)
 	loop_turns_end(crowd.rpc);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* ---- anything, in any order ---- */
 
@@ -775,7 +753,7 @@ static void random_request(struct crowd *crowd, struct model full[PEERS][FULL], 
 	}
 }
 
-START_TEST(effects_come_in_the_order_sent)
+TEST(effects_come_in_the_order_sent, .to = 2)
 {
 	enum { ROUNDS = 12, REQUESTS = 120 };
 
@@ -815,39 +793,4 @@ START_TEST(effects_come_in_the_order_sent)
 		world_check(&crowd.world);
 		crowd_deinit(&crowd);
 	}
-}
-END_TEST
-
-Suite *suite_turns(void)
-{
-	Suite *suite = suite_create("rpc/turns");
-	TCase *tcase = tcase_create("all");
-
-	tcase_set_timeout(tcase, 60); /* under a sanitizer, on a busy machine */
-	tcase_add_test(tcase, conflicting_ones_run_in_the_order_sent);
-	tcase_add_test(tcase, independent_ones_run_side_by_side);
-	tcase_add_test(tcase, what_follows_a_change_waits_for_it_and_others_do_not);
-	tcase_add_test(tcase, what_comes_into_being_is_protected_at_once);
-	tcase_add_test(tcase, what_is_born_after_a_request_does_not_exist_for_it);
-	tcase_add_test(tcase, views_and_seals_take_their_turn);
-	tcase_add_test(tcase, after_a_compaction_places_are_compared_anew);
-	tcase_add_test(tcase, a_short_one_passes_nobody_it_has_to_wait_for);
-	tcase_add_test(tcase, a_dump_waits_for_its_own_bytes);
-	tcase_add_test(tcase, both_lanes_of_a_group_run_at_once);
-	tcase_add_test(tcase, a_refusal_in_one_queue_lets_the_other_run_to_its_end);
-	tcase_add_test(tcase, what_was_never_written_is_found_elsewhere);
-	tcase_add_test(tcase, a_group_that_cannot_be_prepared_or_conflicts_does_not_run);
-	tcase_add_test(tcase, a_long_list_of_short_ones_is_not_done_in_one_go);
-	tcase_add_test(tcase, a_client_may_end_at_every_moment);
-	tcase_add_test(tcase, what_dies_with_a_client_is_not_taken_from_under_others);
-	tcase_add_test(tcase, what_runs_for_a_client_that_ends_is_cancelled);
-	tcase_add_test(tcase, what_waits_is_counted_until_it_is_answered);
-	tcase_add_test(tcase, without_memory_for_a_task_it_is_refused);
-	tcase_add_test(tcase, nobody_waits_in_a_circle);
-	tcase_add_test(tcase, many_that_were_held_are_let_go_in_turns);
-	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
-	tcase_add_test(tcase, payloads_live_as_long_as_their_requests);
-	tcase_add_loop_test(tcase, effects_come_in_the_order_sent, 0, 2);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,7 +1,7 @@
 /* What a uid may have: each limit at its edge, limits of one's own, the share that newcomers find. */
 #include "daemon/service/limits.h"
 
-#include <check.h>
+#include "tests/support/test.h"
 
 static const struct npumem_geometry geometry = {.n_npus = 8, .npu_bytes = 8192, .n_banks = 8, .eu_bytes = 128};
 static struct limits_table table;
@@ -18,7 +18,7 @@ static int ask(struct limits_user *user, enum limits_key key, uint64_t more)
 	return limits_check(&table, user, key, more, &error);
 }
 
-START_TEST(limits_hold_at_their_edge)
+TEST(limits_hold_at_their_edge)
 {
 	struct limits_user *user = limits_take(&table, 1001);
 	table.ordinary.most[LIMITS_TENSORS] = 10;
@@ -34,9 +34,8 @@ START_TEST(limits_hold_at_their_edge)
 	ck_assert_uint_eq(table.n_uids, 0);
 	limits_deinit(&table);
 }
-END_TEST
 
-START_TEST(limits_of_ones_own)
+TEST(limits_of_ones_own)
 {
 	struct limits_user *one, *other;
 	table.ordinary.most[LIMITS_DEVICE_BYTES] = 1000;
@@ -53,7 +52,6 @@ START_TEST(limits_of_ones_own)
 	limits_drop(&table, one);
 	limits_deinit(&table);
 }
-END_TEST
 
 static uint64_t take_all(struct limits_user *user, enum limits_key key)
 {
@@ -63,7 +61,7 @@ static uint64_t take_all(struct limits_user *user, enum limits_key key)
 	return n;
 }
 
-START_TEST(limits_leave_sessions_for_newcomers)
+TEST(limits_leave_sessions_for_newcomers)
 {
 	/* Half of what was left, rounded up, while an eighth of all is; then one each, to the last. */
 	static const uint64_t shares[] = {50, 25, 13, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -89,10 +87,9 @@ START_TEST(limits_leave_sessions_for_newcomers)
 	ck_assert_uint_eq(table.now[LIMITS_SESSIONS], 0);
 	limits_deinit(&table);
 }
-END_TEST
 
 /* As many as an eighth of all comes to in 1024ths. */
-START_TEST(limits_leave_bytes_for_newcomers)
+TEST(limits_leave_bytes_for_newcomers)
 {
 	struct limits_user *hogs[10], *late;
 	unsigned n = 0;
@@ -115,14 +112,13 @@ START_TEST(limits_leave_bytes_for_newcomers)
 	limits_drop(&table, late);
 	limits_deinit(&table);
 }
-END_TEST
 
 static uint32_t account(const void *accounts, uint32_t uid)
 {
 	return uid >= *(const uint32_t *)accounts ? 1001 : uid;
 }
 
-START_TEST(limits_of_an_account)
+TEST(limits_of_an_account)
 {
 	static const uint32_t first = 100000;
 	struct limits_user *owner, *other;
@@ -145,10 +141,9 @@ START_TEST(limits_of_an_account)
 	ck_assert_uint_eq(table.n_uids, 0);
 	limits_deinit(&table);
 }
-END_TEST
 
 /* Of what each of them costs everybody, nobody takes all, nor do the admins more than all. */
-START_TEST(limits_of_all)
+TEST(limits_of_all)
 {
 	struct limits_user *user = limits_take(&table, 1001), *root = limits_take(&table, 0);
 	table.all[LIMITS_FOLLOWERS] = 10;
@@ -165,10 +160,9 @@ START_TEST(limits_of_all)
 	limits_drop(&table, root);
 	limits_deinit(&table);
 }
-END_TEST
 
 /* Whoever comes late finds a part of what is shared, and what is not shared is the first come's. */
-START_TEST(limits_share_what_has_a_total)
+TEST(limits_share_what_has_a_total)
 {
 	struct limits_user *one = limits_take(&table, 1001), *other = limits_take(&table, 1002);
 	ck_assert_int_eq(ask(one, LIMITS_DEVICE_BYTES, UINT64_C(1) << 40), 0);
@@ -191,10 +185,9 @@ START_TEST(limits_share_what_has_a_total)
 	ck_assert_uint_eq(table.now[LIMITS_DEVICE_BYTES], 0);
 	limits_deinit(&table);
 }
-END_TEST
 
 /* One that was lowered below what the uid has. */
-START_TEST(limits_that_are_passed_already)
+TEST(limits_that_are_passed_already)
 {
 	struct limits_user *user = limits_take(&table, 1001);
 	limits_charge(&table, user, LIMITS_TENSORS, 7);
@@ -205,10 +198,9 @@ START_TEST(limits_that_are_passed_already)
 	limits_drop(&table, user);
 	limits_deinit(&table);
 }
-END_TEST
 
 /* Whoever comes and goes is counted as idle once, and whoever has limits of its own is never forgotten. */
-START_TEST(limits_of_who_comes_and_goes)
+TEST(limits_of_who_comes_and_goes)
 {
 	ck_assert_int_eq(limits_set_own(&table, 7, LIMITS_TENSORS, 5), 0);
 	for (unsigned i = 0; i < 3; i++) {
@@ -231,10 +223,9 @@ START_TEST(limits_of_who_comes_and_goes)
 	limits_drop(&table, own);
 	limits_deinit(&table);
 }
-END_TEST
 
 /* Who has come back is not idle, however many are. */
-START_TEST(limits_of_who_came_back)
+TEST(limits_of_who_came_back)
 {
 	struct limits_user *user = limits_take(&table, 1001), *found = NULL;
 	limits_drop(&table, user);
@@ -247,9 +238,8 @@ START_TEST(limits_of_who_came_back)
 	limits_drop(&table, user);
 	limits_deinit(&table);
 }
-END_TEST
 
-START_TEST(limits_names)
+TEST(limits_names)
 {
 	for (int key = 0; key < LIMITS_N; key++)
 		ck_assert_int_eq(limits_parse_key(limits_name((enum limits_key)key)), key);
@@ -257,24 +247,5 @@ START_TEST(limits_names)
 	ck_assert_int_eq(limits_parse_key("session"), -1);
 	limits_deinit(&table);
 }
-END_TEST
 
-Suite *suite_limits(void)
-{
-	Suite *suite = suite_create("service/limits");
-	TCase *tcase = tcase_create("limits");
-	tcase_add_checked_fixture(tcase, begin, NULL);
-	tcase_add_test(tcase, limits_hold_at_their_edge);
-	tcase_add_test(tcase, limits_of_ones_own);
-	tcase_add_test(tcase, limits_leave_sessions_for_newcomers);
-	tcase_add_test(tcase, limits_leave_bytes_for_newcomers);
-	tcase_add_test(tcase, limits_of_an_account);
-	tcase_add_test(tcase, limits_of_all);
-	tcase_add_test(tcase, limits_share_what_has_a_total);
-	tcase_add_test(tcase, limits_that_are_passed_already);
-	tcase_add_test(tcase, limits_of_who_comes_and_goes);
-	tcase_add_test(tcase, limits_of_who_came_back);
-	tcase_add_test(tcase, limits_names);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(begin, NULL)

@@ -1,6 +1,7 @@
 /* The ids of segments, and what is told to where their memory comes from. */
 #include "daemon/service/segments.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { BYTES = 4096 };
@@ -46,7 +47,7 @@ static void scene_deinit(struct scene *scene)
 	world_deinit(&scene->world);
 }
 
-START_TEST(what_is_refused_was_not_shared)
+TEST(what_is_refused_was_not_shared)
 {
 	struct scene scene;
 	struct segment *segment;
@@ -59,9 +60,8 @@ START_TEST(what_is_refused_was_not_shared)
 	ck_assert(n_released == 1);
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(ids_may_be_chosen)
+TEST(ids_may_be_chosen)
 {
 	struct scene scene;
 	struct segment *segment;
@@ -81,9 +81,8 @@ START_TEST(ids_may_be_chosen)
 	ck_assert_uint_eq(segment->id, 9);
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(a_users_segments_are_counted)
+TEST(a_users_segments_are_counted)
 {
 	struct scene scene;
 	struct session second;
@@ -106,17 +105,4 @@ START_TEST(a_users_segments_are_counted)
 	session_deinit(&second);
 	ck_assert_uint_eq(*now, 0);
 	scene_deinit(&scene);
-}
-END_TEST
-
-Suite *suite_segments(void)
-{
-	Suite *suite = suite_create("segments");
-	TCase *tests = tcase_create("segments");
-
-	tcase_add_test(tests, what_is_refused_was_not_shared);
-	tcase_add_test(tests, ids_may_be_chosen);
-	tcase_add_test(tests, a_users_segments_are_counted);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,8 +1,9 @@
 #include "daemon/service/session.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
-START_TEST(the_end_of_a_session_frees_its_anonymous_tensors)
+TEST(the_end_of_a_session_frees_its_anonymous_tensors)
 {
 	struct world world;
 	struct session one, two;
@@ -25,9 +26,8 @@ START_TEST(the_end_of_a_session_frees_its_anonymous_tensors)
 	ck_assert_uint_eq(world.service.n_sessions, 0);
 	world_deinit(&world);
 }
-END_TEST
 
-START_TEST(views_go_with_their_base_named_or_not)
+TEST(views_go_with_their_base_named_or_not)
 {
 	struct world world;
 	struct session one, two;
@@ -53,9 +53,8 @@ START_TEST(views_go_with_their_base_named_or_not)
 	session_deinit(&two);
 	world_deinit(&world);
 }
-END_TEST
 
-START_TEST(sessions_may_end_in_any_order)
+TEST(sessions_may_end_in_any_order)
 {
 	struct world world;
 	struct session sessions[4];
@@ -72,17 +71,4 @@ START_TEST(sessions_may_end_in_any_order)
 	}
 	ck_assert_ptr_null(world.service.sessions);
 	world_deinit(&world);
-}
-END_TEST
-
-Suite *suite_session(void)
-{
-	Suite *suite = suite_create("service/session");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, the_end_of_a_session_frees_its_anonymous_tensors);
-	tcase_add_test(tcase, views_go_with_their_base_named_or_not);
-	tcase_add_test(tcase, sessions_may_end_in_any_order);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "daemon/store/files/format.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/store/state.h"
 
 enum { N_CELLS = 6 };
@@ -151,7 +152,7 @@ static bool see_flip(unsigned file, size_t at, unsigned bit)
 }
 
 /* A bit of each byte; all of them where NPUMEM_STORE_EVERY_BIT is set, which takes seconds. */
-START_TEST(every_bit)
+TEST(every_bit, .to = STATE_FILES, .is_slow = true)
 {
 	unsigned n_told = 0, file = (unsigned)_i;
 	unsigned step = getenv("NPUMEM_STORE_EVERY_BIT") ? 1 : 8;
@@ -173,10 +174,9 @@ START_TEST(every_bit)
 	state_close(false);
 	forget();
 }
-END_TEST
 
 /* A file that ends early, whether in its page, its cells or its records. */
-START_TEST(every_length)
+TEST(every_length, .to = STATE_FILES)
 {
 	unsigned file = (unsigned)_i;
 
@@ -203,9 +203,8 @@ START_TEST(every_length)
 	state_close(true);
 	forget();
 }
-END_TEST
 
-START_TEST(a_file_that_is_missing)
+TEST(a_file_that_is_missing, .to = STATE_FILES)
 {
 	fill();
 	state_close(true);
@@ -221,10 +220,9 @@ START_TEST(a_file_that_is_missing)
 	state_refused(-EINVAL, "some files of the state are copies");
 	forget();
 }
-END_TEST
 
 /* Whatever it begins with. */
-START_TEST(a_foreign_file)
+TEST(a_foreign_file, .to = STATE_FILES)
 {
 	char text[9000] = {0};
 
@@ -244,9 +242,8 @@ START_TEST(a_foreign_file)
 	state_write(state_path(state_files[_i]), text, sizeof(text), 0);
 	state_refused(-EINVAL, "is not of an npumem state");
 }
-END_TEST
 
-START_TEST(another_version)
+TEST(another_version, .to = 2)
 {
 	uint32_t version = _i ? FORMAT_VERSION + 1 : FORMAT_VERSION_LEAST - 1;
 	struct format_header header;
@@ -268,9 +265,8 @@ START_TEST(another_version)
 			 : "sessions: is of version 0 of the state's format; this npumemd reads versions 1 to 2");
 	ck_assert_int_eq(state.report.verdict, _i ? STORE_NEWER_FORMAT : STORE_OLDER_FORMAT);
 }
-END_TEST
 
-START_TEST(another_geometry)
+TEST(another_geometry)
 {
 	fill();
 	state_close(true);
@@ -293,10 +289,9 @@ START_TEST(another_geometry)
 	ck_assert_uint_eq(look(), 0);
 	state_close(true);
 }
-END_TEST
 
 /* Files that are whole but do not belong together. */
-START_TEST(files_of_another_state)
+TEST(files_of_another_state)
 {
 	char first[sizeof(state.directory)];
 
@@ -312,9 +307,8 @@ START_TEST(files_of_another_state)
 	state_refused(-EINVAL, "is missing or cut short");
 	state_remove(first);
 }
-END_TEST
 
-START_TEST(a_file_of_another_time)
+TEST(a_file_of_another_time, .to = STATE_FILES)
 {
 	unsigned file = (unsigned)_i;
 
@@ -328,7 +322,6 @@ START_TEST(a_file_of_another_time)
 	state_refused(-EINVAL, "is of another time than journal");
 	forget();
 }
-END_TEST
 
 static void copy_to(const char *directory)
 {
@@ -340,7 +333,7 @@ static void copy_to(const char *directory)
 	}
 }
 
-START_TEST(a_copy)
+TEST(a_copy)
 {
 	char original[sizeof(state.directory)], copy[sizeof(state.directory)];
 
@@ -373,9 +366,8 @@ START_TEST(a_copy)
 	state_close(true);
 	state_remove(copy);
 }
-END_TEST
 
-START_TEST(two_at_a_time)
+TEST(two_at_a_time)
 {
 	struct store *other = NULL;
 	struct store_report report;
@@ -389,10 +381,9 @@ START_TEST(two_at_a_time)
 	ck_assert_uint_eq(look(), 0);
 	state_close(true);
 }
-END_TEST
 
 /* Power is lost where a state that was not closed is found by another boot. Told until it is dealt with. */
-START_TEST(loss_of_power)
+TEST(loss_of_power, .to = 2)
 {
 	state.options.durable = _i;
 	fill();
@@ -412,10 +403,9 @@ START_TEST(loss_of_power)
 	ck_assert(!state.report.is_stale && state.report.was_clean);
 	state_close(false);
 }
-END_TEST
 
 /* A table whose end did not reach the disk is as short for the next process as well. */
-START_TEST(a_table_cut_short_by_a_loss_of_power)
+TEST(a_table_cut_short_by_a_loss_of_power)
 {
 	state_open();
 	state_put(STORE_TENSORS, 3, "near");
@@ -436,9 +426,8 @@ START_TEST(a_table_cut_short_by_a_loss_of_power)
 	}
 	state_close(true);
 }
-END_TEST
 
-START_TEST(ids_of_boots)
+TEST(ids_of_boots)
 {
 	static const char *const bad[] = {"", "1", "0000000000000000000000000000000g",
 					  "000000000000000000000000000000001"};
@@ -453,10 +442,9 @@ START_TEST(ids_of_boots)
 	ck_assert(!state.report.is_stale);
 	state_close(false);
 }
-END_TEST
 
 /* A lost cell stays so until it is put or dropped, and its neighbours are whole. */
-START_TEST(a_lost_cell_is_told_until_it_is_dealt_with)
+TEST(a_lost_cell_is_told_until_it_is_dealt_with)
 {
 	const off_t cell_bytes = format_cell_bytes(STORE_TENSORS);
 	char byte = 'X';
@@ -481,10 +469,9 @@ START_TEST(a_lost_cell_is_told_until_it_is_dealt_with)
 	ck_assert_uint_eq(store_stamp(state.store, STORE_TENSORS, 3), 7);
 	state_close(true);
 }
-END_TEST
 
 /* A cell that is whole but stands at another's place, and a block of zeros. */
-START_TEST(cells_elsewhere)
+TEST(cells_elsewhere)
 {
 	const size_t cell_bytes = format_cell_bytes(STORE_TENSORS);
 	const char zeros[512] = {0}; /* of two cells */
@@ -507,7 +494,6 @@ START_TEST(cells_elsewhere)
 	ck_assert(state_tells("cell 1 ") && state_tells("cell 5 ") && state_tells("cell 6 "));
 	state_close(true);
 }
-END_TEST
 
 /* ---- the journal ---- */
 
@@ -549,7 +535,7 @@ static char *put_caught(const char *text)
 }
 
 /* A transaction whose cells are there is no longer done where a later one wrote them. */
-START_TEST(a_transaction_from_before)
+TEST(a_transaction_from_before)
 {
 	char *journal = put_caught("the older one");
 
@@ -562,12 +548,11 @@ START_TEST(a_transaction_from_before)
 	ck_assert(!state_tells("damaged"));
 	state_close(true);
 }
-END_TEST
 
 /* One of which a part did not reach the file: what stood there from an earlier one is none of it. 0: a flipped
  * bit; 1: a record of the one before; 2: one more record than there are; 3: longer than the file; 4: shorter than
  * itself. */
-START_TEST(a_transaction_that_is_not_whole)
+TEST(a_transaction_that_is_not_whole, .to = 5)
 {
 	size_t record = sizeof(struct format_transaction);
 	char *earlier = put_caught("first"), *before, *journal;
@@ -596,10 +581,9 @@ START_TEST(a_transaction_that_is_not_whole)
 	ck_assert_uint_eq(state.report.tables[STORE_TENSORS].n_lost, 0);
 	state_close(true);
 }
-END_TEST
 
 /* Nor may a record lead out of its table, or of the tables. */
-START_TEST(a_record_that_leads_astray)
+TEST(a_record_that_leads_astray, .from = 1, .to = 8)
 {
 	char *journal = put_caught("first");
 	struct format_record *record = (void *)(transaction_in(journal, 0) + 1);
@@ -613,10 +597,9 @@ START_TEST(a_record_that_leads_astray)
 	ck_assert(state_tells("journal: what stands in it is damaged"));
 	state_close(true);
 }
-END_TEST
 
 /* Whoever may write a file may cut it short under the daemon. */
-START_TEST(files_that_others_may_write)
+TEST(files_that_others_may_write)
 {
 	state_open();
 	state_close(true);
@@ -641,9 +624,8 @@ START_TEST(files_that_others_may_write)
 	state_refused(-EINVAL, "memory: is not a file");
 	unlink(state_path("elsewhere"));
 }
-END_TEST
 
-START_TEST(a_directory_that_is_none)
+TEST(a_directory_that_is_none)
 {
 	char path[100];
 
@@ -660,37 +642,5 @@ START_TEST(a_directory_that_is_none)
 	state.options.directory = "/dev/null";
 	state_refused(-ENOTDIR, "/dev/null: cannot be opened: Not a directory");
 }
-END_TEST
 
-Suite *suite_damage(void)
-{
-	Suite *suite = suite_create("store/damage");
-	TCase *tcase = tcase_create("damage"), *bits = tcase_create("bits");
-	tcase_set_tags(bits, "slow");
-
-	tcase_add_checked_fixture(tcase, state_set_up, state_tear_down);
-	tcase_add_loop_test(tcase, every_length, 0, STATE_FILES);
-	tcase_add_loop_test(tcase, a_file_that_is_missing, 0, STATE_FILES);
-	tcase_add_loop_test(tcase, a_foreign_file, 0, STATE_FILES);
-	tcase_add_loop_test(tcase, another_version, 0, 2);
-	tcase_add_test(tcase, another_geometry);
-	tcase_add_test(tcase, files_of_another_state);
-	tcase_add_loop_test(tcase, a_file_of_another_time, 0, STATE_FILES);
-	tcase_add_test(tcase, a_copy);
-	tcase_add_test(tcase, two_at_a_time);
-	tcase_add_loop_test(tcase, loss_of_power, 0, 2);
-	tcase_add_test(tcase, a_table_cut_short_by_a_loss_of_power);
-	tcase_add_test(tcase, ids_of_boots);
-	tcase_add_test(tcase, a_lost_cell_is_told_until_it_is_dealt_with);
-	tcase_add_test(tcase, cells_elsewhere);
-	tcase_add_test(tcase, a_transaction_from_before);
-	tcase_add_loop_test(tcase, a_transaction_that_is_not_whole, 0, 5);
-	tcase_add_loop_test(tcase, a_record_that_leads_astray, 1, 8);
-	tcase_add_test(tcase, files_that_others_may_write);
-	tcase_add_test(tcase, a_directory_that_is_none);
-	suite_add_tcase(suite, tcase);
-	tcase_add_checked_fixture(bits, state_set_up, state_tear_down);
-	tcase_add_loop_test(bits, every_bit, 0, STATE_FILES);
-	suite_add_tcase(suite, bits);
-	return suite;
-}
+FIXTURE(state_set_up, state_tear_down)

@@ -6,6 +6,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/store/script.h"
 
 /* ---- calls and allocations ---- */
@@ -74,8 +75,8 @@ static bool is_of_disk(const char *name)
 	return name && (!strcmp(name, "fsync") || !strcmp(name, "fdatasync") || !strcmp(name, "pwrite"));
 }
 
-/* As much of the script as can be done; how much that was is *n, and how much of it is sure to be kept *n_flushed. What
- * the state then answers. */
+/* As much of the script as can be done; how much that was is *n, and how much of it is sure to be kept *n_flushed.
+ * What the state then answers. */
 static int run(uint64_t *n, uint64_t *n_flushed)
 {
 	struct store_write *write;
@@ -141,7 +142,7 @@ static const struct kind kinds[] = {
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* The i-th call or allocation, for each i: of a state's first process and, every other time, of its second one. */
-START_TEST(each_call_fails)
+TEST(each_call_fails, .to = KINDS)
 {
 	unsigned n_files = n_open_files(), at = 0, n_failed = 0;
 	int status;
@@ -180,10 +181,9 @@ START_TEST(each_call_fails)
 	} while (fault.name);
 	ck_assert_uint_gt(n_failed, fault.number == EINTR ? 5 : 20);
 }
-END_TEST
 
 /* What the disk has after a sync that failed is not known, though the next one succeeds: nothing may be told. */
-START_TEST(after_a_sync_that_failed)
+TEST(after_a_sync_that_failed)
 {
 	struct store_write *write;
 
@@ -210,10 +210,9 @@ START_TEST(after_a_sync_that_failed)
 	ck_assert_uint_eq(state.report.n_writes, 0);
 	state_close(true);
 }
-END_TEST
 
 /* File systems that cannot allocate are written zeros to. */
-START_TEST(without_fallocate)
+TEST(without_fallocate)
 {
 	uint64_t n = 0, n_flushed = 0;
 	struct stat stat_of;
@@ -228,7 +227,6 @@ START_TEST(without_fallocate)
 	fault.number = EOPNOTSUPP;
 	check(n, n);
 }
-END_TEST
 
 /* ---- full disks ---- */
 
@@ -270,7 +268,7 @@ static void fill_up(int status_then)
 }
 
 /* A process's limit is no signal either. */
-START_TEST(a_limit_of_files)
+TEST(a_limit_of_files)
 {
 	struct rlimit limit;
 
@@ -288,7 +286,6 @@ START_TEST(a_limit_of_files)
 	ck_assert_int_eq(store_prepare(state.store, STORE_TENSORS, 6000, 1), 0);
 	state_close(true);
 }
-END_TEST
 
 /* A small file system of this process alone; false where that is not permitted. */
 static bool mount_small(const char *size)
@@ -298,7 +295,7 @@ static bool mount_small(const char *size)
 	return !mount("tmpfs", state.directory, "tmpfs", 0, size);
 }
 
-START_TEST(a_full_disk)
+TEST(a_full_disk)
 {
 	struct stat stat_of;
 
@@ -322,19 +319,5 @@ START_TEST(a_full_disk)
 	ck_assert_int_eq(umount2(state.directory, MNT_DETACH), 0);
 	state_close(false);
 }
-END_TEST
 
-Suite *suite_fault(void)
-{
-	Suite *suite = suite_create("store/fault");
-	TCase *tcase = tcase_create("fault");
-
-	tcase_add_checked_fixture(tcase, state_set_up, state_tear_down);
-	tcase_add_loop_test(tcase, each_call_fails, 0, KINDS);
-	tcase_add_test(tcase, after_a_sync_that_failed);
-	tcase_add_test(tcase, without_fallocate);
-	tcase_add_test(tcase, a_limit_of_files);
-	tcase_add_test(tcase, a_full_disk);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(state_set_up, state_tear_down)

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/store/script.h"
 
 /* What the script has done so far, told after it was. */
@@ -128,7 +129,7 @@ static void check_after_stop(const struct progress *progress)
 }
 
 /* From the state's making on. Every third time recovery is stopped as well, somewhere, and twice. */
-START_TEST(stopped_after_each_store)
+TEST(stopped_after_each_store, .to = 2)
 {
 	struct progress *progress = shared();
 	unsigned after = 0;
@@ -146,7 +147,6 @@ START_TEST(stopped_after_each_store)
 	ck_assert_uint_gt(after, 100);
 	munmap(progress, sizeof(*progress));
 }
-END_TEST
 
 /* ---- at any moment ---- */
 
@@ -192,7 +192,7 @@ static unsigned long setting(const char *name, unsigned long otherwise)
 }
 
 /* NPUMEM_STORE_KILLS of them; NPUMEM_STORE_SEED says at which moments. */
-START_TEST(killed_at_any_moment)
+TEST(killed_at_any_moment, .is_slow = true)
 {
 	unsigned long n_kills = setting("NPUMEM_STORE_KILLS", 200);
 	uint64_t seed = setting("NPUMEM_STORE_SEED", (unsigned long)time(NULL)), most_us = 4000;
@@ -220,19 +220,5 @@ START_TEST(killed_at_any_moment)
 	ck_assert_uint_gt(model.n, 0);
 	munmap(progress, sizeof(*progress));
 }
-END_TEST
 
-Suite *suite_kill(void)
-{
-	Suite *suite = suite_create("store/kill");
-	TCase *stopped = tcase_create("stopped"), *killed = tcase_create("killed");
-
-	tcase_set_tags(killed, "slow");
-	tcase_add_checked_fixture(stopped, state_set_up, state_tear_down);
-	tcase_add_loop_test(stopped, stopped_after_each_store, 0, 2);
-	suite_add_tcase(suite, stopped);
-	tcase_add_checked_fixture(killed, state_set_up, state_tear_down);
-	tcase_add_test(killed, killed_at_any_moment);
-	suite_add_tcase(suite, killed);
-	return suite;
-}
+FIXTURE(state_set_up, state_tear_down)

@@ -4,9 +4,10 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/store/state.h"
 
-START_TEST(a_new_state_is_empty)
+TEST(a_new_state_is_empty)
 {
 	size_t bytes;
 
@@ -26,10 +27,9 @@ START_TEST(a_new_state_is_empty)
 		ck_assert_int_eq(memory[i], 0);
 	state_close(false);
 }
-END_TEST
 
 /* A turn of the loop makes the pages of few cells. */
-START_TEST(a_table_grows_a_little_at_a_time)
+TEST(a_table_grows_a_little_at_a_time)
 {
 	uint32_t before, after;
 
@@ -43,7 +43,6 @@ START_TEST(a_table_grows_a_little_at_a_time)
 	}
 	state_close(false);
 }
-END_TEST
 
 static void fill(void)
 {
@@ -81,7 +80,7 @@ static void holds(void)
 }
 
 /* 1: with durable; 2: closed. */
-START_TEST(all_is_there_again)
+TEST(all_is_there_again, .to = 4)
 {
 	bool clean = _i & 2;
 
@@ -101,9 +100,8 @@ START_TEST(all_is_there_again)
 	}
 	state_close(clean);
 }
-END_TEST
 
-START_TEST(the_largest_cells)
+TEST(the_largest_cells)
 {
 	static const size_t most[STORE_TABLES] = {STORE_TENSOR_BYTES_MAX, STORE_SESSION_BYTES_MAX,
 						  STORE_RESULT_BYTES_MAX};
@@ -130,10 +128,9 @@ START_TEST(the_largest_cells)
 		}
 	state_close(true);
 }
-END_TEST
 
 /* What was put and not committed is not there; of two puts the later one is. */
-START_TEST(a_transaction_is_what_was_committed)
+TEST(a_transaction_is_what_was_committed, .to = 2)
 {
 	state.options.durable = _i;
 	state_open();
@@ -160,10 +157,9 @@ START_TEST(a_transaction_is_what_was_committed)
 	ck_assert(state_has(STORE_SESSIONS, 99, "too"));
 	state_close(true);
 }
-END_TEST
 
 /* As many transactions as one likes may be committed between two flushes. */
-START_TEST(many_transactions_at_once)
+TEST(many_transactions_at_once)
 {
 	char text[20];
 
@@ -189,10 +185,9 @@ START_TEST(many_transactions_at_once)
 	ck_assert_uint_eq(state.report.tables[STORE_TENSORS].n_kept, 700);
 	state_close(true);
 }
-END_TEST
 
 /* A write that was begun is found until it is dealt with. */
-START_TEST(writes_under_way)
+TEST(writes_under_way, .to = 2)
 {
 	const struct store_found_write *found;
 	struct store_write *one, *two, *three;
@@ -221,10 +216,9 @@ START_TEST(writes_under_way)
 	ck_assert_int_eq(store_recovered(state.store), 0);
 	state_close(true);
 }
-END_TEST
 
 /* All of them begin, or none; the room of those that end is free again. */
-START_TEST(writes_together)
+TEST(writes_together, .to = 2)
 {
 	static struct store_note notes[STORE_WRITES_MAX + 1];
 	const struct store_found_write *found;
@@ -247,9 +241,8 @@ START_TEST(writes_together)
 	ck_assert_int_eq(store_writes_begin(state.store, notes, STORE_WRITES_MAX), 0);
 	state_close(false);
 }
-END_TEST
 
-START_TEST(as_many_writes_as_there_may_be)
+TEST(as_many_writes_as_there_may_be)
 {
 	static struct store_write *writes[STORE_WRITES_MAX];
 	const struct store_found_write *found;
@@ -276,7 +269,6 @@ START_TEST(as_many_writes_as_there_may_be)
 	ck_assert_int_eq(store_write_begin(state.store, 1, 1, 1, &more), -ENOSPC);
 	state_close(false);
 }
-END_TEST
 
 /* Descriptors that somebody keeps, as systemd does, in place of a directory. */
 static int kept[STATE_FILES];
@@ -292,7 +284,7 @@ static int open_kept(void *ctx, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-START_TEST(files_without_a_directory)
+TEST(files_without_a_directory)
 {
 	for (unsigned i = 0; i < STATE_FILES; i++)
 		kept[i] = memfd_create(state_files[i], MFD_CLOEXEC);
@@ -311,24 +303,5 @@ START_TEST(files_without_a_directory)
 	kept[3] = -1;
 	state_refused(-EBADF, "sessions: cannot be opened: Bad file descriptor");
 }
-END_TEST
 
-Suite *suite_store(void)
-{
-	Suite *suite = suite_create("store/store");
-	TCase *tcase = tcase_create("store");
-
-	tcase_add_checked_fixture(tcase, state_set_up, state_tear_down);
-	tcase_add_test(tcase, a_new_state_is_empty);
-	tcase_add_test(tcase, a_table_grows_a_little_at_a_time);
-	tcase_add_loop_test(tcase, all_is_there_again, 0, 4);
-	tcase_add_test(tcase, the_largest_cells);
-	tcase_add_loop_test(tcase, a_transaction_is_what_was_committed, 0, 2);
-	tcase_add_test(tcase, many_transactions_at_once);
-	tcase_add_loop_test(tcase, writes_under_way, 0, 2);
-	tcase_add_loop_test(tcase, writes_together, 0, 2);
-	tcase_add_test(tcase, as_many_writes_as_there_may_be);
-	tcase_add_test(tcase, files_without_a_directory);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(state_set_up, state_tear_down)

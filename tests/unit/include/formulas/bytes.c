@@ -1,8 +1,9 @@
-#include <check.h>
 
 #include <npumem/types.h>
 
-START_TEST(sizes_are_read)
+#include "tests/support/test.h"
+
+TEST(sizes_are_read)
 {
 	static const struct {
 		const char *text;
@@ -25,9 +26,8 @@ START_TEST(sizes_are_read)
 		ck_assert_int_eq(bytes, cases[i].bytes);
 	}
 }
-END_TEST
 
-START_TEST(what_is_none_is_refused)
+TEST(what_is_none_is_refused)
 {
 	static const char *const cases[] = {"",
 					    "K",
@@ -59,9 +59,8 @@ START_TEST(what_is_none_is_refused)
 		ck_assert_int_eq(bytes, -7);
 	}
 }
-END_TEST
 
-START_TEST(sizes_are_told_exactly)
+TEST(sizes_are_told_exactly)
 {
 	static const struct {
 		uint64_t bytes;
@@ -78,17 +77,4 @@ START_TEST(sizes_are_told_exactly)
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		ck_assert_str_eq(npumem_bytes_text(cases[i].bytes, text), cases[i].text);
-}
-END_TEST
-
-Suite *suite_bytes(void)
-{
-	Suite *suite = suite_create("formulas/bytes");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, sizes_are_read);
-	tcase_add_test(tcase, what_is_none_is_refused);
-	tcase_add_test(tcase, sizes_are_told_exactly);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,10 +1,11 @@
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <npumem/types.h>
 
-START_TEST(first_refusal_stays)
+#include "tests/support/test.h"
+
+TEST(first_refusal_stays)
 {
 	struct npumem_error error;
 	memset(&error, 0x5a, sizeof(error));
@@ -23,17 +24,15 @@ START_TEST(first_refusal_stays)
 	ck_assert_int_eq(npumem_error_find(&error, "other", -1), -1);
 	ck_assert_uint_eq(error.n_fields, 2);
 }
-END_TEST
 
-START_TEST(none_to_fill)
+TEST(none_to_fill)
 {
 	ck_assert_int_eq(npumem_error_set(NULL, NPUMEM_INVALID, "x"), NPUMEM_INVALID);
 	npumem_error_number(NULL, "a", 1);
 	npumem_error_text(NULL, "a", "b");
 }
-END_TEST
 
-START_TEST(fields_are_bounded)
+TEST(fields_are_bounded)
 {
 	struct npumem_error error = {0};
 	char key[64];
@@ -49,10 +48,9 @@ START_TEST(fields_are_bounded)
 	ck_assert_str_eq(error.fields[0].key, "a_key_that_is_longer_th");
 	ck_assert_int_eq(npumem_error_find(&error, "a_key_that_is_longer_than_the_field", -1), 5);
 }
-END_TEST
 
 /* A message is one printable line of whole characters, whatever it quotes. */
-START_TEST(printable)
+TEST(printable)
 {
 	static const struct {
 		const char *in, *out;
@@ -70,9 +68,13 @@ START_TEST(printable)
 		{"\xf8\x88\x80\x80\x80", "?????"}, /* five bytes */
 		{"\xf8\x90\x80\x80", "????"},	   /* a lead of five, and three */
 		{"\xed\x9f\xbf", "\xed\x9f\xbf"},  /* the last before the surrogates */
-		{"a\xc2\x9b" "31m", "a?31m"},	   /* CSI */
-		{"a\xc2\xa0", "a\xc2\xa0"},	   /* the first behind those */
-		{"\xe2\x80\xae" "a\xe2\x81\xa9", "?a?"}, /* directions */
+		{"a\xc2\x9b"
+		 "31m",
+		 "a?31m"},		    /* CSI */
+		{"a\xc2\xa0", "a\xc2\xa0"}, /* the first behind those */
+		{"\xe2\x80\xae"
+		 "a\xe2\x81\xa9",
+		 "?a?"}, /* directions */
 	};
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct npumem_error error = {0};
@@ -82,9 +84,8 @@ START_TEST(printable)
 		ck_assert_str_eq(error.fields[0].text, cases[i].out);
 	}
 }
-END_TEST
 
-START_TEST(cut)
+TEST(cut)
 {
 	char longer[2 * NPUMEM_MESSAGE_BYTES];
 	memset(longer, 'x', sizeof(longer));
@@ -97,18 +98,4 @@ START_TEST(cut)
 	ck_assert_int_eq(error.message[NPUMEM_MESSAGE_BYTES - 2], '?');
 	npumem_error_text(&error, "text", longer);
 	ck_assert_uint_eq(strlen(error.fields[0].text), NPUMEM_FIELD_TEXT_BYTES - 1);
-}
-END_TEST
-
-Suite *suite_error(void)
-{
-	Suite *suite = suite_create("error");
-	TCase *tcase = tcase_create("error");
-	tcase_add_test(tcase, first_refusal_stays);
-	tcase_add_test(tcase, none_to_fill);
-	tcase_add_test(tcase, fields_are_bounded);
-	tcase_add_test(tcase, printable);
-	tcase_add_test(tcase, cut);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

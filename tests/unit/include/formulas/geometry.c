@@ -1,9 +1,10 @@
-#include <check.h>
 #include <string.h>
 
 #include <npumem/layout.h>
 
-START_TEST(chips)
+#include "tests/support/test.h"
+
+TEST(chips)
 {
 	static const struct {
 		const char *name;
@@ -24,9 +25,8 @@ START_TEST(chips)
 	ck_assert(!npumem_geometry_chip("bm1", &geometry));
 	ck_assert(!npumem_geometry_chip(NULL, &geometry));
 }
-END_TEST
 
-START_TEST(check)
+TEST(check)
 {
 	static const struct {
 		struct npumem_geometry geometry;
@@ -57,15 +57,4 @@ START_TEST(check)
 		if (cases[i].part)
 			ck_assert_msg(strstr(error.message, cases[i].part), "\"%s\"", error.message);
 	}
-}
-END_TEST
-
-Suite *suite_geometry(void)
-{
-	Suite *suite = suite_create("geometry");
-	TCase *tcase = tcase_create("geometry");
-	tcase_add_test(tcase, chips);
-	tcase_add_test(tcase, check);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,10 +1,11 @@
-#include <check.h>
 #include <string.h>
 
 #include <npumem/kernels.h>
 
+#include "tests/support/test.h"
+
 /* Every row is found by name and number, and names only parameters that exist. */
-START_TEST(rows)
+TEST(rows)
 {
 	ck_assert_uint_gt(npumem_n_kernel_rows, 0);
 	for (unsigned i = 0; i < npumem_n_kernel_rows; i++) {
@@ -31,9 +32,8 @@ START_TEST(rows)
 	ck_assert_ptr_null(npumem_param_by_name(NULL));
 	ck_assert_ptr_null(npumem_param_by_number(0));
 }
-END_TEST
 
-START_TEST(parse)
+TEST(parse)
 {
 	struct npumem_param param;
 	ck_assert_int_eq(npumem_param_parse("stride", "1,-2", &param, NULL), 0);
@@ -47,10 +47,9 @@ START_TEST(parse)
 	ck_assert_int_eq(param.values[0], INT64_MAX);
 	ck_assert_int_eq(param.values[2], INT64_MIN);
 }
-END_TEST
 
 /* The choices "none gen 1 6" are words, counted from 1; "1" is the third. */
-START_TEST(parse_choice)
+TEST(parse_choice)
 {
 	static const char *const words[] = {"none", "gen", "1", "6"};
 	for (int i = 0; i < 4; i++) {
@@ -63,9 +62,8 @@ START_TEST(parse_choice)
 	ck_assert_int_eq(npumem_param_parse("rounding", "up", &param, NULL), 0);
 	ck_assert_int_eq(param.values[0], NPUMEM_UP);
 }
-END_TEST
 
-START_TEST(parse_refused)
+TEST(parse_refused)
 {
 	static const struct {
 		const char *name, *text, *part;
@@ -97,17 +95,4 @@ START_TEST(parse_refused)
 			      cases[i].part);
 		ck_assert_int_eq(param.number, 77);
 	}
-}
-END_TEST
-
-Suite *suite_kernel_rows(void)
-{
-	Suite *suite = suite_create("kernel_rows");
-	TCase *tcase = tcase_create("kernel_rows");
-	tcase_add_test(tcase, rows);
-	tcase_add_test(tcase, parse);
-	tcase_add_test(tcase, parse_choice);
-	tcase_add_test(tcase, parse_refused);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,6 +1,7 @@
-#include <check.h>
 
 #include <npumem/types.h>
+
+#include "tests/support/test.h"
 
 typedef const char *name_function(int);
 typedef int parse_function(const char *);
@@ -20,7 +21,7 @@ static void both_ways(name_function *name, parse_function *parse, const char *co
 	ck_assert_int_eq(parse("nothing"), 0);
 }
 
-START_TEST(every_value)
+TEST(every_value)
 {
 	both_ways(npumem_dtype_name, npumem_dtype_parse,
 		  (const char *[]){"int8", "uint8", "int16", "uint16", "int32", "uint32", "fp32", "fx8", "fx16",
@@ -35,9 +36,8 @@ START_TEST(every_value)
 	both_ways(npumem_uninitialized_name, npumem_uninitialized_parse,
 		  (const char *[]){"refuse", "warn", "allow", NULL});
 }
-END_TEST
 
-START_TEST(status)
+TEST(status)
 {
 	ck_assert_str_eq(npumem_status_name(NPUMEM_OK), "OK");
 	ck_assert_str_eq(npumem_status_name(NPUMEM_INVALID), "INVALID");
@@ -45,9 +45,8 @@ START_TEST(status)
 	ck_assert_ptr_null(npumem_status_name(2));
 	ck_assert_ptr_null(npumem_status_name(-1));
 }
-END_TEST
 
-START_TEST(dtypes)
+TEST(dtypes)
 {
 	static const struct {
 		int dtype;
@@ -76,16 +75,4 @@ START_TEST(dtypes)
 		ck_assert_int_eq(low, rows[i].ranged ? rows[i].low : 5);
 		ck_assert_int_eq(high, rows[i].ranged ? rows[i].high : 6);
 	}
-}
-END_TEST
-
-Suite *suite_names(void)
-{
-	Suite *suite = suite_create("names");
-	TCase *tcase = tcase_create("names");
-	tcase_add_test(tcase, every_value);
-	tcase_add_test(tcase, status);
-	tcase_add_test(tcase, dtypes);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

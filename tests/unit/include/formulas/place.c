@@ -1,10 +1,11 @@
 #include <stdio.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/include/formulas/specs.h"
 
 static const struct npumem_geometry bm1684 = {64, 512 * 1024, 8, 128};
 
-START_TEST(defaults)
+TEST(defaults)
 {
 	struct npumem_spec spec;
 	npumem_spec_init(&spec);
@@ -23,9 +24,8 @@ START_TEST(defaults)
 	ck_assert_int_eq(place.offset, NPUMEM_ANY);
 	ck_assert_int_eq(place.rows + place.cols + place.w, 0);
 }
-END_TEST
 
-START_TEST(types)
+TEST(types)
 {
 	struct npumem_spec spec = specs_tensor(99, 1, 1, 1, 1);
 	specs_refused(&bm1684, &spec, "no element type 99");
@@ -38,10 +38,9 @@ START_TEST(types)
 	spec.mode = 5;
 	specs_refused(&bm1684, &spec, "no storage mode 5");
 }
-END_TEST
 
 /* 4n takes the 8-bit types, 2n the 16-bit ones, 2ic fp32 alone. */
-START_TEST(modes)
+TEST(modes)
 {
 	for (int dtype = NPUMEM_INT8; dtype <= NPUMEM_FX16; dtype++) {
 		struct npumem_spec spec = specs_tensor(dtype, 3, 2, 2, 2);
@@ -63,9 +62,8 @@ START_TEST(modes)
 			specs_refused(&bm1684, &spec, "storage mode 2ic takes fp32, not ");
 	}
 }
-END_TEST
 
-START_TEST(frac_bits)
+TEST(frac_bits)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_FX8, 1, 1, 1, 1);
 	static const int64_t fine[] = {0, 7, 127};
@@ -83,9 +81,8 @@ START_TEST(frac_bits)
 	spec.frac_bits = 0;
 	specs_refused(&bm1684, &spec, "frac_bits 0 given for int16, which has none");
 }
-END_TEST
 
-START_TEST(dimensions)
+TEST(dimensions)
 {
 	static const int64_t bad[] = {0, -1, INT64_C(1) << 31, INT64_MAX, INT64_MIN};
 	static const char *const names[] = {"dimension N is ", "dimension C is ", "dimension H is ",
@@ -102,10 +99,9 @@ START_TEST(dimensions)
 		}
 	}
 }
-END_TEST
 
 /* What belongs to another layout is not dropped in silence. */
-START_TEST(foreign_members)
+TEST(foreign_members)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_INT8, 1, 1, 1, 1);
 	spec.rows = 1;
@@ -122,10 +118,9 @@ START_TEST(foreign_members)
 	spec.stride.n = 64;
 	specs_refused(&bm1684, &spec, "strides are for the strided layout");
 }
-END_TEST
 
 /* Sizes beyond an NPU, and products far beyond 64 bits. */
-START_TEST(sizes)
+TEST(sizes)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_INT8, 1, 64, 512, 1024);
 	struct npumem_place place = specs_resolve(&bm1684, &spec);
@@ -160,9 +155,8 @@ START_TEST(sizes)
 		}
 	}
 }
-END_TEST
 
-START_TEST(start_npu)
+TEST(start_npu)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_INT8, 1, 3, 1, 1);
 	spec.start_npu = 63;
@@ -176,9 +170,8 @@ START_TEST(start_npu)
 	spec.start_npu = -2;
 	specs_refused(&bm1684, &spec, "start NPU -2 is not one of the 64 NPUs");
 }
-END_TEST
 
-START_TEST(addresses)
+TEST(addresses)
 {
 	const int64_t s = bm1684.npu_bytes;
 	struct npumem_spec spec = specs_tensor(NPUMEM_INT8, 1, 3, 1, 1);
@@ -206,9 +199,8 @@ START_TEST(addresses)
 	spec.shape.h = 128;
 	ck_assert_int_eq(specs_resolve(&bm1684, &spec).offset, s - 128);
 }
-END_TEST
 
-START_TEST(place_at)
+TEST(place_at)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_FP32, 1, 3, 1, 1);
 	spec.start_npu = 2;
@@ -225,10 +217,9 @@ START_TEST(place_at)
 	ck_assert_int_eq(npumem_place_at(&bm1684, &place, 2 * 524288 + 4, NULL), NPUMEM_INVALID);
 	ck_assert_int_eq(place.offset, 128);
 }
-END_TEST
 
 /* What an address must be divisible by: the EU bytes, 4, or the word. */
-START_TEST(alignment)
+TEST(alignment)
 {
 	static const struct {
 		int layout, dtype, mode;
@@ -263,24 +254,4 @@ START_TEST(alignment)
 			specs_refused(&geometry, &spec, "is not a multiple of");
 		}
 	}
-}
-END_TEST
-
-Suite *suite_place(void)
-{
-	Suite *suite = suite_create("place");
-	TCase *tcase = tcase_create("place");
-	tcase_add_test(tcase, defaults);
-	tcase_add_test(tcase, types);
-	tcase_add_test(tcase, modes);
-	tcase_add_test(tcase, frac_bits);
-	tcase_add_test(tcase, dimensions);
-	tcase_add_test(tcase, foreign_members);
-	tcase_add_test(tcase, sizes);
-	tcase_add_test(tcase, start_npu);
-	tcase_add_test(tcase, addresses);
-	tcase_add_test(tcase, place_at);
-	tcase_add_test(tcase, alignment);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,3 +1,4 @@
+#include "tests/support/test.h"
 #include "tests/unit/include/formulas/specs.h"
 
 static struct npumem_plan plan_of(const struct npumem_geometry *geometry, const struct npumem_spec *spec)
@@ -8,7 +9,7 @@ static struct npumem_plan plan_of(const struct npumem_geometry *geometry, const 
 	return plan;
 }
 
-START_TEST(waste)
+TEST(waste)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_FP32, 2, 3, 4, 5);
 	spec.start_npu = 2;
@@ -24,10 +25,9 @@ START_TEST(waste)
 	spec.address = 3 * 1024 + 128;
 	ck_assert_int_eq(plan_of(&specs_seed, &spec).best_start_saves, 256);
 }
-END_TEST
 
 /* No start NPU does better than the best one that the plan names, nor as well and lower. */
-START_TEST(best_start)
+TEST(best_start)
 {
 	const struct npumem_geometry geometry = {.n_npus = 5, .npu_bytes = 1 << 20, .n_banks = 1, .eu_bytes = 32};
 	uint64_t state = 9;
@@ -50,9 +50,8 @@ START_TEST(best_start)
 		ck_assert_int_eq(plan.best_start_saves, plan.place.bytes_per_npu - least);
 	}
 }
-END_TEST
 
-START_TEST(banks)
+TEST(banks)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_UINT8, 1, 1, 1, 128); /* banks of 128 bytes */
 	struct npumem_plan plan = plan_of(&specs_seed, &spec);
@@ -69,10 +68,9 @@ START_TEST(banks)
 	ck_assert_int_eq(plan.place.npu, 2);
 	ck_assert_int_eq(plan.place.offset, 644);
 }
-END_TEST
 
 /* The seed's 2-by-40 matrix: of its widths 20, 15 and 10 need one block a row; 10 is the smallest of C <= X. */
-START_TEST(matrix)
+TEST(matrix)
 {
 	struct npumem_spec spec = specs_matrix(NPUMEM_FP32, 2, 40, 0);
 	struct npumem_plan plan = plan_of(&specs_seed, &spec);
@@ -94,9 +92,8 @@ START_TEST(matrix)
 	ck_assert_uint_eq(plan.n_widths, 4);
 	ck_assert_int_eq(plan.widths[0].w, 10);
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_FP32, 2, 3, 4, 0);
 	struct npumem_plan plan, before;
@@ -106,18 +103,4 @@ START_TEST(refused)
 	ck_assert_int_eq(npumem_plan(&specs_seed, &spec, &plan, &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message, "dimension W is 0, which is not in 1..2147483647");
 	ck_assert_int_eq(memcmp(&plan, &before, sizeof(plan)), 0);
-}
-END_TEST
-
-Suite *suite_plan(void)
-{
-	Suite *suite = suite_create("plan");
-	TCase *tcase = tcase_create("plan");
-	tcase_add_test(tcase, waste);
-	tcase_add_test(tcase, best_start);
-	tcase_add_test(tcase, banks);
-	tcase_add_test(tcase, matrix);
-	tcase_add_test(tcase, refused);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,4 +1,5 @@
 #include "include/formulas/widths.h"
+#include "tests/support/test.h"
 #include "tests/unit/include/formulas/specs.h"
 
 /* Storage per NPU of a width, by the matrix layout itself. */
@@ -11,7 +12,7 @@ static int64_t bytes_of(const struct npumem_geometry *geometry, int64_t start_np
 }
 
 /* The best width among all of them, and the table, against trying every W. */
-START_TEST(every_width)
+TEST(every_width)
 {
 	uint64_t state = 3;
 	for (unsigned round = 0; round < 1000; round++) {
@@ -50,10 +51,9 @@ START_TEST(every_width)
 		ck_assert_int_eq(memcmp(&one, &table[0], sizeof(one)), 0);
 	}
 }
-END_TEST
 
 /* The largest matrix there may be: about 93,000 candidates, and sizes past 64 bits. */
-START_TEST(largest)
+TEST(largest)
 {
 	const struct npumem_geometry geometry = {
 		.n_npus = 64, .npu_bytes = 1 << 30, .n_banks = 1, .eu_bytes = 128};
@@ -65,15 +65,4 @@ START_TEST(largest)
 	struct npumem_spec spec = specs_matrix(NPUMEM_UINT8, 1, INT32_MAX, 0);
 	struct npumem_place place = specs_resolve(&geometry, &spec);
 	ck_assert_int_eq(place.bytes_per_npu, (INT64_C(1) << 31) / 64); /* 2^25: no byte is wasted but the last */
-}
-END_TEST
-
-Suite *suite_widths(void)
-{
-	Suite *suite = suite_create("widths");
-	TCase *tcase = tcase_create("widths");
-	tcase_add_test(tcase, every_width);
-	tcase_add_test(tcase, largest);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

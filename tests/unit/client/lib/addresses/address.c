@@ -1,4 +1,3 @@
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include <npumem/async.h>
 
 #include "client/lib/addresses/address.h"
+#include "tests/support/test.h"
 
 static struct address parsed(const char *text)
 {
@@ -17,7 +17,7 @@ static struct address parsed(const char *text)
 	return address;
 }
 
-START_TEST(forms)
+TEST(forms)
 {
 	ck_assert_str_eq(parsed("/a/b.sock").path, "/a/b.sock");
 	ck_assert_str_eq(parsed("unix:/a/b.sock").path, "/a/b.sock");
@@ -25,9 +25,8 @@ START_TEST(forms)
 	ck_assert(parsed("spawn:").spawn);
 	ck_assert_str_eq(parsed("spawn:--npus 4").options, "--npus 4");
 }
-END_TEST
 
-START_TEST(other_hosts)
+TEST(other_hosts)
 {
 	static const char *const wrong[] = {"ssh:",	"ssh:-x",  "ssh:u@-x", "ssh:u@",  "ssh:@h",  "ssh:a b",
 					    "ssh:a;b",	"ssh:/s",  "ssh:h/s",  "ssh://h", "ssh:a%b", "ssh:a\nb",
@@ -50,9 +49,8 @@ START_TEST(other_hosts)
 	text[3 + ADDRESS_HOST_BYTES] = 0;
 	ck_assert_int_eq(address_parse(text, &address, NULL), 0);
 }
-END_TEST
 
-START_TEST(defaults)
+TEST(defaults)
 {
 	char directory[] = "/tmp/npumem-address-XXXXXX", path[64];
 	ck_assert_ptr_nonnull(mkdtemp(directory));
@@ -73,9 +71,8 @@ START_TEST(defaults)
 	unlink(path);
 	rmdir(directory);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
 	struct address address;
 	struct npumem_error error = {0};
@@ -91,9 +88,8 @@ START_TEST(refusals)
 	ck_assert_int_eq(address_parse("", &address, NULL), NPUMEM_INVALID);
 	ck_assert_int_eq(address_parse("unix:", &address, NULL), NPUMEM_INVALID);
 }
-END_TEST
 
-START_TEST(nobody_there)
+TEST(nobody_there)
 {
 	struct npumem *npumem = (void *)&npumem;
 	struct npumem_error error;
@@ -104,9 +100,8 @@ START_TEST(nobody_there)
 	ck_assert_ptr_null(npumem);
 	ck_assert_int_eq(npumem_open("/nowhere/npumem.sock", NULL, &npumem, NULL), NPUMEM_UNAVAILABLE);
 }
-END_TEST
 
-START_TEST(somebody_there)
+TEST(somebody_there)
 {
 	char directory[] = "/tmp/npumem-address-XXXXXX";
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -126,10 +121,9 @@ START_TEST(somebody_there)
 	unlink(name.sun_path);
 	rmdir(directory);
 }
-END_TEST
 
 /* A daemon that takes no connection: its queue is full, and the next one waits. */
-START_TEST(nobody_takes_the_connection)
+TEST(nobody_takes_the_connection)
 {
 	char directory[] = "/tmp/npumem-address-XXXXXX";
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -158,9 +152,8 @@ START_TEST(nobody_takes_the_connection)
 	unlink(name.sun_path);
 	rmdir(directory);
 }
-END_TEST
 
-START_TEST(options_that_are_none)
+TEST(options_that_are_none)
 {
 	struct npumem_options options = {.size = 3};
 	struct npumem *npumem = (void *)&options;
@@ -174,21 +167,4 @@ START_TEST(options_that_are_none)
 	char byte;
 	ck_assert_int_eq((int)read(ends[1], &byte, 1), 0);
 	close(ends[1]);
-}
-END_TEST
-
-Suite *suite_address(void)
-{
-	Suite *suite = suite_create("client/lib/address");
-	TCase *tcase = tcase_create("address");
-	tcase_add_test(tcase, forms);
-	tcase_add_test(tcase, other_hosts);
-	tcase_add_test(tcase, defaults);
-	tcase_add_test(tcase, refusals);
-	tcase_add_test(tcase, nobody_there);
-	tcase_add_test(tcase, somebody_there);
-	tcase_add_test(tcase, nobody_takes_the_connection);
-	tcase_add_test(tcase, options_that_are_none);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

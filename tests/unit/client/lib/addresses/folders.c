@@ -1,4 +1,3 @@
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/lib/addresses/folders.h"
+#include "tests/support/test.h"
 
 enum { PEER = 12001, THIRD = 12003 };
 
@@ -75,7 +75,7 @@ static void assert_unsafe(const char *name, const char *expected)
 	ck_assert_str_eq(folder, in_base(expected));
 }
 
-START_TEST(owners_and_modes)
+TEST(owners_and_modes)
 {
 	if (!base[0])
 		return;
@@ -90,9 +90,8 @@ START_TEST(owners_and_modes)
 	ck_assert_int_eq(chown(in_base("end/s"), 0, 0), 0);
 	assert_safe("end/s");
 }
-END_TEST
 
-START_TEST(chains)
+TEST(chains)
 {
 	if (!base[0])
 		return;
@@ -118,9 +117,8 @@ START_TEST(chains)
 	/* Nothing of the folder that `..` leaves again is read. */
 	assert_safe("safe/g");
 }
-END_TEST
 
-START_TEST(ends)
+TEST(ends)
 {
 	char folder[PATH_MAX], name[] = "00";
 	if (!base[0])
@@ -139,9 +137,8 @@ START_TEST(ends)
 	assert_safe("39/s");
 	ck_assert_int_eq(check("40/s", folder), -ELOOP);
 }
-END_TEST
 
-START_TEST(links_of_proc)
+TEST(links_of_proc)
 {
 	char path[PATH_MAX], folder[PATH_MAX];
 	/* Its text is a path that leads elsewhere. */
@@ -153,17 +150,5 @@ START_TEST(links_of_proc)
 	ck_assert_int_ne(folders_check(path, PEER, folder), 0);
 	fclose(file);
 }
-END_TEST
 
-Suite *suite_folders(void)
-{
-	Suite *suite = suite_create("client/lib/folders");
-	TCase *tcase = tcase_create("folders");
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, owners_and_modes);
-	tcase_add_test(tcase, chains);
-	tcase_add_test(tcase, ends);
-	tcase_add_test(tcase, links_of_proc);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(set_up, tear_down)

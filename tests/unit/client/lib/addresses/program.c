@@ -1,4 +1,3 @@
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +5,8 @@
 #include <unistd.h>
 
 #include <npumem/client.h>
+
+#include "tests/support/test.h"
 
 static char directory[] = "/tmp/npumem-program-XXXXXX", file[64];
 
@@ -36,16 +37,15 @@ static void ck_assert_program(const char *path)
 	ck_assert_str_eq(name, path);
 }
 
-START_TEST(the_environment_chooses)
+TEST(the_environment_chooses)
 {
 	setenv("NPUMEMD", "/some/where", 1);
 	ck_assert_program("/some/where");
 	setenv("NPUMEMD", "just_a_name", 1);
 	ck_assert_program("just_a_name");
 }
-END_TEST
 
-START_TEST(the_path_is_searched)
+TEST(the_path_is_searched)
 {
 	char path[256];
 	snprintf(path, sizeof(path), "::/nonexistent:%s:/usr/bin", directory);
@@ -57,9 +57,8 @@ START_TEST(the_path_is_searched)
 	struct npumem_program program;
 	ck_assert_str_ne(npumem_program(&program), "npumemd");
 }
-END_TEST
 
-START_TEST(else_where_it_is_installed)
+TEST(else_where_it_is_installed)
 {
 	struct npumem_program program;
 	const char *name = npumem_program(&program);
@@ -68,9 +67,8 @@ START_TEST(else_where_it_is_installed)
 	unsetenv("PATH");
 	ck_assert_program(name);
 }
-END_TEST
 
-START_TEST(a_path_that_is_too_long)
+TEST(a_path_that_is_too_long)
 {
 	static char path[3 * sizeof(struct npumem_program)];
 	memset(path, 'x', sizeof(path) - 1);
@@ -82,17 +80,5 @@ START_TEST(a_path_that_is_too_long)
 	setenv("PATH", path, 1);
 	ck_assert_str_eq(strrchr(npumem_program(&program), '/'), "/npumemd");
 }
-END_TEST
 
-Suite *suite_program(void)
-{
-	Suite *suite = suite_create("client/lib/addresses/program");
-	TCase *tests = tcase_create("program");
-	tcase_add_checked_fixture(tests, setup, teardown);
-	tcase_add_test(tests, the_environment_chooses);
-	tcase_add_test(tests, the_path_is_searched);
-	tcase_add_test(tests, else_where_it_is_installed);
-	tcase_add_test(tests, a_path_that_is_too_long);
-	suite_add_tcase(suite, tests);
-	return suite;
-}
+FIXTURE(setup, teardown)

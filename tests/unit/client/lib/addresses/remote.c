@@ -1,11 +1,11 @@
 /* What a shell is told, and how what it says is told from a daemon. */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/lib/addresses/remote.h"
+#include "tests/support/test.h"
 
-START_TEST(what_is_run_there)
+TEST(what_is_run_there)
 {
 	char command[REMOTE_COMMAND_BYTES], path[ADDRESS_PATH_BYTES + 8];
 	struct address address;
@@ -23,14 +23,13 @@ START_TEST(what_is_run_there)
 	ck_assert_uint_eq(strlen(command),
 			  strlen("exec npumemctl --socket '/' dial --close") + 4 * (ADDRESS_PATH_BYTES - 2));
 }
-END_TEST
 
 static int greeted(const void *bytes, size_t n, char *line)
 {
 	return remote_greeting(bytes, n, line, 16);
 }
 
-START_TEST(who_speaks)
+TEST(who_speaks)
 {
 	static const uint8_t resumed[] = {7, 0xca, 3, 2, 0x10, 3, 8, 1}, info[] = {0x91, 2, 0x2a, 0x8c, 2},
 			     ended[] = {'%', 0x10, 3, 0x1a}, large[] = {'a', 'b', 8, 1},
@@ -56,15 +55,4 @@ START_TEST(who_speaks)
 	ck_assert_int_eq(greeted("Welcome to the farm\n", 20, line), -1);
 	ck_assert_str_eq(line, "Welcome to the ");
 	ck_assert_int_eq(greeted("\xc3\x89t\xc3", 4, line), -1);
-}
-END_TEST
-
-Suite *suite_remote(void)
-{
-	Suite *suite = suite_create("client/lib/remote");
-	TCase *tcase = tcase_create("remote");
-	tcase_add_test(tcase, what_is_run_there);
-	tcase_add_test(tcase, who_speaks);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,4 +1,3 @@
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +7,15 @@
 
 #include <npumem/async.h>
 
-static char directory[] = "/tmp/npumem-spawn-XXXXXX", program[64];
+#include "tests/support/test.h"
+
+static char directory[32], program[64];
 
 /* A shell script that stands for the daemon. */
 static void script(const char *text)
 {
 	if (!*program) {
+		strcpy(directory, "/tmp/npumem-spawn-XXXXXX");
 		ck_assert_ptr_nonnull(mkdtemp(directory));
 		snprintf(program, sizeof(program), "%s/npumemd", directory);
 	}
@@ -29,9 +31,10 @@ static void cleanup(void)
 {
 	unlink(program);
 	rmdir(directory);
+	*program = 0;
 }
 
-START_TEST(a_refusal_to_start_is_quoted)
+TEST(a_refusal_to_start_is_quoted)
 {
 	struct npumem *npumem;
 	struct npumem_error error;
@@ -41,9 +44,8 @@ START_TEST(a_refusal_to_start_is_quoted)
 	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
 	cleanup();
 }
-END_TEST
 
-START_TEST(a_silent_end)
+TEST(a_silent_end)
 {
 	struct npumem *npumem;
 	struct npumem_error error;
@@ -52,10 +54,9 @@ START_TEST(a_silent_end)
 	ck_assert_str_eq(error.message, "the private daemon did not start: the daemon closed the connection");
 	cleanup();
 }
-END_TEST
 
 /* The child has its socket as fd 3, nothing on stdin, and takes no part in our stdout. */
-START_TEST(what_the_child_is_given)
+TEST(what_the_child_is_given)
 {
 	struct npumem *npumem;
 	struct npumem_error error;
@@ -64,9 +65,8 @@ START_TEST(what_the_child_is_given)
 	ck_assert_str_eq(error.message, "the private daemon did not start: right");
 	cleanup();
 }
-END_TEST
 
-START_TEST(more_on_stderr_than_is_kept)
+TEST(more_on_stderr_than_is_kept)
 {
 	struct npumem *npumem;
 	struct npumem_error error;
@@ -76,9 +76,8 @@ START_TEST(more_on_stderr_than_is_kept)
 	ck_assert_ptr_nonnull(strstr(error.message, "did not start: a line"));
 	cleanup();
 }
-END_TEST
 
-START_TEST(no_such_program)
+TEST(no_such_program)
 {
 	struct npumem *npumem;
 	struct npumem_error error;
@@ -86,10 +85,10 @@ START_TEST(no_such_program)
 	ck_assert_int_eq(npumem_open("spawn:", NULL, &npumem, &error), NPUMEM_UNAVAILABLE);
 	ck_assert_ptr_nonnull(strstr(error.message, "/nowhere/npumemd: No such file or directory"));
 }
-END_TEST
 
-/* A program that neither answers nor ends is ended. */
-START_TEST(one_that_never_answers)
+/* A program that neither answers nor ends is ended. Alone, for others skip time (skip.c), which no program waits
+ * for. */
+TEST(one_that_never_answers, .is_alone = true)
 {
 	struct npumem_options options = NPUMEM_OPTIONS_INIT;
 	struct npumem *npumem;
@@ -105,10 +104,9 @@ START_TEST(one_that_never_answers)
 	ck_assert_str_eq(error.message, "the private daemon did not start: waiting");
 	cleanup();
 }
-END_TEST
 
 /* A daemon at a path: what is there stays, and nothing stays of one that did not start. */
-START_TEST(at_a_path)
+TEST(at_a_path)
 {
 	struct npumem_error error;
 	char path[96];
@@ -125,20 +123,4 @@ START_TEST(at_a_path)
 	ck_assert_int_eq(npumem_spawn("spawn:", NULL, NULL, &pid, &error), NPUMEM_INVALID);
 	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
 	cleanup();
-}
-END_TEST
-
-Suite *suite_spawn(void)
-{
-	Suite *suite = suite_create("client/lib/spawn");
-	TCase *tcase = tcase_create("spawn");
-	tcase_add_test(tcase, a_refusal_to_start_is_quoted);
-	tcase_add_test(tcase, a_silent_end);
-	tcase_add_test(tcase, what_the_child_is_given);
-	tcase_add_test(tcase, more_on_stderr_than_is_kept);
-	tcase_add_test(tcase, no_such_program);
-	tcase_add_test(tcase, one_that_never_answers);
-	tcase_add_test(tcase, at_a_path);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

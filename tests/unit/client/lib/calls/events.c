@@ -1,4 +1,5 @@
 /* Subscribing, and standing in line for room: what comes between other answers. */
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/script.h"
 
@@ -57,7 +58,7 @@ static void answer_twice(const struct peer *peer, uint64_t n, const void *ctx)
 		send_event(peer, "freed", 8);
 }
 
-START_TEST(events_come_with_other_answers)
+TEST(events_come_with_other_answers)
 {
 	static const char *const kinds[] = {"allocated", "freed"};
 	struct script script;
@@ -88,7 +89,6 @@ START_TEST(events_come_with_other_answers)
 	ck_assert_uint_eq(script.requests[3]->subscribe->n_kinds, 0);
 	script_close(&script);
 }
-END_TEST
 
 /* ---- standing in line ---- */
 
@@ -101,7 +101,7 @@ static void answer_line(const struct peer *peer, uint64_t n, const void *ctx)
 		peer_allocated(peer, n, 2);
 }
 
-START_TEST(waiting_for_room)
+TEST(waiting_for_room)
 {
 	struct script script;
 	struct npumem_allocation allocations[2] = {NPUMEM_ALLOCATION_INIT, NPUMEM_ALLOCATION_INIT};
@@ -130,7 +130,6 @@ START_TEST(waiting_for_room)
 	ck_assert_str_eq(script.requests[3]->alloc->tensors[1]->name, "b");
 	script_close(&script);
 }
-END_TEST
 
 /* ---- without memory ---- */
 
@@ -156,7 +155,7 @@ static int all_of_them(struct npumem *npumem, struct seen *seen)
 	return status ? status : npumem_alloc_wait(npumem, allocations, 20, 10, tensors, NULL);
 }
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
 	int status = NPUMEM_UNAVAILABLE;
 	for (unsigned i = 1; status; i++) {
@@ -173,16 +172,4 @@ START_TEST(every_allocation_may_fail)
 		ck_assert_int_eq(failing.live, 0);
 		ck_assert_uint_lt(i, 1000);
 	}
-}
-END_TEST
-
-Suite *suite_events(void)
-{
-	Suite *suite = suite_create("client/lib/events");
-	TCase *tcase = tcase_create("events");
-	tcase_add_test(tcase, events_come_with_other_answers);
-	tcase_add_test(tcase, waiting_for_room);
-	tcase_add_test(tcase, every_allocation_may_fail);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

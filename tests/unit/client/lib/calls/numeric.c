@@ -1,6 +1,6 @@
 /* Numeric questions over the wire: what is sent, and answers that fit the question or do not. */
-#include <check.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/peer.h"
 
 static void answer(const struct peer *peer, uint64_t id, int answer_case, void *message)
@@ -15,7 +15,7 @@ static void answer(const struct peer *peer, uint64_t id, int answer_case, void *
 	peer_answer(peer, &response);
 }
 
-START_TEST(formats)
+TEST(formats)
 {
 	struct peer peer = peer_open();
 	struct npumem_numeric question = {.x = {4, 3}, .y = {5, -7}, .n = 34};
@@ -50,9 +50,8 @@ START_TEST(formats)
 	}
 	peer_close(&peer);
 }
-END_TEST
 
-START_TEST(a_bound)
+TEST(a_bound)
 {
 	struct peer peer = peer_open();
 	const struct npumem_numeric_answer *got;
@@ -79,7 +78,6 @@ START_TEST(a_bound)
 	npumem__v1__request__free_unpacked(request, NULL);
 	peer_close(&peer);
 }
-END_TEST
 
 struct advised {
 	Npumem__V1__NumericAdvice message;
@@ -105,7 +103,7 @@ static void advised_init(struct advised *to, unsigned n_sums)
 		to->list[i] = &to->sum;
 }
 
-START_TEST(a_convolution)
+TEST(a_convolution)
 {
 	struct peer peer = peer_open();
 	const struct npumem_numeric_answer *got;
@@ -141,10 +139,9 @@ START_TEST(a_convolution)
 	npumem__v1__request__free_unpacked(request, NULL);
 	peer_close(&peer);
 }
-END_TEST
 
 /* More sums than there are, parts that are missing, and an answer to another question. */
-START_TEST(answers_that_cannot_be)
+TEST(answers_that_cannot_be)
 {
 	for (unsigned what = 0; what < 6; what++) {
 		struct peer peer = peer_open();
@@ -167,9 +164,8 @@ START_TEST(answers_that_cannot_be)
 		peer_close(&peer);
 	}
 }
-END_TEST
 
-START_TEST(questions_that_do_not_fit)
+TEST(questions_that_do_not_fit)
 {
 	struct peer peer = peer_open();
 	const struct npumem_numeric_answer *got;
@@ -192,18 +188,4 @@ START_TEST(questions_that_do_not_fit)
 	ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message, "too wide");
 	peer_close(&peer);
-}
-END_TEST
-
-Suite *suite_numeric(void)
-{
-	Suite *suite = suite_create("client/lib/numeric");
-	TCase *tcase = tcase_create("numeric");
-	tcase_add_test(tcase, formats);
-	tcase_add_test(tcase, a_bound);
-	tcase_add_test(tcase, a_convolution);
-	tcase_add_test(tcase, answers_that_cannot_be);
-	tcase_add_test(tcase, questions_that_do_not_fit);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

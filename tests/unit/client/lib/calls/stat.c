@@ -1,4 +1,5 @@
 /* The counters: copied row by row. */
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/script.h"
 
@@ -58,7 +59,7 @@ static void answer_stat(const struct peer *peer, uint64_t n, const void *ctx)
 	peer_answer(peer, &response);
 }
 
-START_TEST(all_rows_are_copied)
+TEST(all_rows_are_copied)
 {
 	struct script script;
 	const struct npumem_details *details;
@@ -96,9 +97,8 @@ START_TEST(all_rows_are_copied)
 	ck_assert(!script.requests[1]->stat->reset && script.requests[2]->stat->reset);
 	script_close(&script);
 }
-END_TEST
 
-START_TEST(a_newer_daemon_has_more_numbers)
+TEST(a_newer_daemon_has_more_numbers)
 {
 	struct script script;
 	const struct npumem_details *details;
@@ -110,7 +110,6 @@ START_TEST(a_newer_daemon_has_more_numbers)
 	npumem_release(details);
 	script_close(&script);
 }
-END_TEST
 
 static void answer_refusing(const struct peer *peer, uint64_t n, const void *ctx)
 {
@@ -118,7 +117,7 @@ static void answer_refusing(const struct peer *peer, uint64_t n, const void *ctx
 	peer_refuse(peer, n, NPUMEM_PERMISSION_DENIED, "not you");
 }
 
-START_TEST(a_refusal_has_no_details)
+TEST(a_refusal_has_no_details)
 {
 	struct script script;
 	const struct npumem_details *details = (void *)&script;
@@ -130,9 +129,8 @@ START_TEST(a_refusal_has_no_details)
 	ck_assert_str_eq(error.message, "not you");
 	script_close(&script);
 }
-END_TEST
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
 	int status = NPUMEM_UNAVAILABLE;
 	for (unsigned i = 1; status; i++) {
@@ -151,17 +149,4 @@ START_TEST(every_allocation_may_fail)
 		ck_assert_int_eq(failing.live, 0);
 		ck_assert_uint_lt(i, 1000);
 	}
-}
-END_TEST
-
-Suite *suite_stat(void)
-{
-	Suite *suite = suite_create("client/lib/stat");
-	TCase *tcase = tcase_create("stat");
-	tcase_add_test(tcase, all_rows_are_copied);
-	tcase_add_test(tcase, a_newer_daemon_has_more_numbers);
-	tcase_add_test(tcase, a_refusal_has_no_details);
-	tcase_add_test(tcase, every_allocation_may_fail);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

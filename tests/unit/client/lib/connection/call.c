@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/time.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/peer.h"
 
 static struct npumem *waiting;
@@ -35,7 +36,7 @@ static void *answer_late(void *context)
 	return NULL;
 }
 
-START_TEST(an_interrupt_takes_back_what_a_call_waits_for)
+TEST(an_interrupt_takes_back_what_a_call_waits_for)
 {
 	struct peer peer = peer_open();
 	/* Again and again, as one may come just before the wait. */
@@ -65,14 +66,4 @@ START_TEST(an_interrupt_takes_back_what_a_call_waits_for)
 	peer_done(&peer, 3, 0);
 	ck_assert_int_eq(npumem_fill(peer.npumem, 7, 1, &error), 0);
 	peer_close(&peer);
-}
-END_TEST
-
-Suite *suite_call(void)
-{
-	Suite *suite = suite_create("client/lib/call");
-	TCase *tcase = tcase_create("call");
-	tcase_add_test(tcase, an_interrupt_takes_back_what_a_call_waits_for);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,12 +1,12 @@
-#include <check.h>
 #include <stdlib.h>
 
 #include <npumem/client.h>
 
 #include "client/lib/connection/spin.h"
+#include "tests/support/test.h"
 
 /* On one core 0, whatever is asked for. */
-START_TEST(how_long)
+TEST(how_long)
 {
 	unsetenv("NPUMEM_SPIN_US");
 	uint64_t cores = spin_most_ns(0) ? 1 : 0;
@@ -26,14 +26,4 @@ START_TEST(how_long)
 	setenv("NPUMEM_SPIN_US", "", 1);
 	ck_assert_uint_eq(spin_most_ns(0), cores * 300000);
 	unsetenv("NPUMEM_SPIN_US");
-}
-END_TEST
-
-Suite *suite_spin(void)
-{
-	Suite *suite = suite_create("client/lib/spin");
-	TCase *tcase = tcase_create("spin");
-	tcase_add_test(tcase, how_long);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,10 +1,10 @@
 #include "client/lib/json/json.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "proto/npumem.pb-c.h"
+#include "tests/support/test.h"
 
 static void is_text(const char *text, const char *json)
 {
@@ -17,7 +17,7 @@ static void is_text(const char *text, const char *json)
 	free(got);
 }
 
-START_TEST(texts_are_quoted)
+TEST(texts_are_quoted)
 {
 	is_text("", "\"\"");
 	is_text("a\"b\\c\n\x01\x7f", "\"a\\\"b\\\\c\\u000a\\u0001\x7f\"");
@@ -31,7 +31,6 @@ START_TEST(texts_are_quoted)
 	is_text("\xf4\x90\x80\x80", "\"????\"");
 	is_text("\xf5z", "\"?z\"");
 }
-END_TEST
 
 static void is_members(const ProtobufCMessage *message, const char *json)
 {
@@ -44,7 +43,7 @@ static void is_members(const ProtobufCMessage *message, const char *json)
 	free(got);
 }
 
-START_TEST(what_is_set_is_told)
+TEST(what_is_set_is_told)
 {
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__FillRequest fill = NPUMEM__V1__FILL_REQUEST__INIT;
@@ -65,9 +64,8 @@ START_TEST(what_is_set_is_told)
 	fill.real = 0.5;
 	is_members(&fill.base, "\"tensor\":{\"handle\":\"00000000000000ab\"},\"real\":0.5");
 }
-END_TEST
 
-START_TEST(lists_enumerations_and_bytes)
+TEST(lists_enumerations_and_bytes)
 {
 	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__RunRequest run = NPUMEM__V1__RUN_REQUEST__INIT;
@@ -86,16 +84,4 @@ START_TEST(lists_enumerations_and_bytes)
 			      "\"values\":[-1,-9223372036854775808]},{\"key\":9999}]");
 	write.data = (ProtobufCBinaryData){sizeof(data), data};
 	is_members(&write.base, "\"data\":5");
-}
-END_TEST
-
-Suite *suite_json(void)
-{
-	Suite *suite = suite_create("client/lib/json");
-	TCase *tcase = tcase_create("json");
-	tcase_add_test(tcase, texts_are_quoted);
-	tcase_add_test(tcase, what_is_set_is_told);
-	tcase_add_test(tcase, lists_enumerations_and_bytes);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,12 +1,12 @@
 #include "client/lib/json/json_read.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/lib/json/json.h"
 #include "proto/npumem.pb-c.h"
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 
 enum { ROUNDS = 300, DEPTH_MAX = 6 };
@@ -147,7 +147,7 @@ static void check_same(const ProtobufCMessage *a, const ProtobufCMessage *b, con
 	free(bytes);
 }
 
-START_TEST(what_is_written_is_read)
+TEST(what_is_written_is_read)
 {
 	static const ProtobufCMessageDescriptor *const types[] = {&npumem__v1__request__descriptor,
 								  &npumem__v1__response__descriptor,
@@ -169,10 +169,9 @@ START_TEST(what_is_written_is_read)
 	}
 	ck_assert_int_eq(memory.live, 0);
 }
-END_TEST
 
 /* Any text does no harm, and leaves nothing behind; nor does memory that runs out anywhere. */
-START_TEST(anything_may_come)
+TEST(anything_may_come)
 {
 	static const char characters[] = "{}[]\":,\\u0d8n1e-.x \x01\x80";
 	struct failing memory = {.calls = 0};
@@ -200,7 +199,6 @@ START_TEST(anything_may_come)
 		free(text);
 	}
 }
-END_TEST
 
 /* ---- by hand ---- */
 
@@ -213,7 +211,7 @@ static Npumem__V1__WriteRequest *write_of(const char *text, ProtobufCAllocator *
 	return (Npumem__V1__WriteRequest *)read;
 }
 
-START_TEST(other_ways_to_say_it)
+TEST(other_ways_to_say_it)
 {
 	struct failing memory = {.calls = 0};
 	ProtobufCAllocator allocator = {take, give, &memory};
@@ -231,9 +229,8 @@ START_TEST(other_ways_to_say_it)
 	npumem__v1__write_request__free_unpacked(write, &allocator);
 	ck_assert_int_eq(memory.live, 0);
 }
-END_TEST
 
-START_TEST(what_is_wrong_is_named)
+TEST(what_is_wrong_is_named)
 {
 	static const struct {
 		const char *text, *field, *says;
@@ -288,17 +285,4 @@ START_TEST(what_is_wrong_is_named)
 		ck_assert_int_eq(npumem_error_find(&error, "byte", -1) >= 0, !strncmp(error.message, "byte ", 5));
 		ck_assert_int_eq(memory.live, 0);
 	}
-}
-END_TEST
-
-Suite *suite_json_read(void)
-{
-	Suite *suite = suite_create("client/lib/json_read");
-	TCase *tcase = tcase_create("json_read");
-	tcase_add_test(tcase, what_is_written_is_read);
-	tcase_add_test(tcase, anything_may_come);
-	tcase_add_test(tcase, other_ways_to_say_it);
-	tcase_add_test(tcase, what_is_wrong_is_named);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

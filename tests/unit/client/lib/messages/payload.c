@@ -1,9 +1,10 @@
 /* Payloads beside their messages, compared with what protobuf-c makes of the whole. */
 #include "client/lib/messages/payload.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/support/test.h"
 
 static uint32_t random_next(uint32_t *state)
 {
@@ -12,7 +13,7 @@ static uint32_t random_next(uint32_t *state)
 	return *state ^= *state << 5;
 }
 
-START_TEST(a_write_is_what_protobuf_writes)
+TEST(a_write_is_what_protobuf_writes)
 {
 	static const size_t sizes[] = {1, 127, 128, 5000, 70000, 3000000};
 	uint8_t *data = calloc(1, 3000000), *packed = malloc(3000100);
@@ -44,7 +45,6 @@ START_TEST(a_write_is_what_protobuf_writes)
 	free(data);
 	free(packed);
 }
-END_TEST
 
 /* A response with data, in a buffer of its own size so that a sanitizer sees each byte too many. */
 static uint8_t *response_of(size_t data_bytes, bool before, bool behind, size_t *n)
@@ -92,7 +92,7 @@ static void check_cut(uint8_t *message, size_t n, size_t data_bytes, bool before
 	npumem__v1__response__free_unpacked(got, NULL);
 }
 
-START_TEST(the_data_of_a_read_are_found)
+TEST(the_data_of_a_read_are_found)
 {
 	static const size_t sizes[] = {1, 120, 128, 16500, 2100000};
 	for (unsigned i = 0; i < 5 * 4; i++) {
@@ -102,9 +102,8 @@ START_TEST(the_data_of_a_read_are_found)
 		free(message);
 	}
 }
-END_TEST
 
-START_TEST(at_every_byte_more_is_asked_for)
+TEST(at_every_byte_more_is_asked_for)
 {
 	struct payload whole, payload;
 	size_t n;
@@ -120,10 +119,9 @@ START_TEST(at_every_byte_more_is_asked_for)
 	}
 	free(message);
 }
-END_TEST
 
 /* Whatever the bytes are: nothing outside is read, and what is found lies within. */
-START_TEST(damaged_messages)
+TEST(damaged_messages)
 {
 	uint32_t state = 3;
 	unsigned found = 0;
@@ -152,9 +150,8 @@ START_TEST(damaged_messages)
 	ck_assert_uint_gt(found, 1000);
 	free(message);
 }
-END_TEST
 
-START_TEST(a_refusal_has_none)
+TEST(a_refusal_has_none)
 {
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
@@ -171,18 +168,4 @@ START_TEST(a_refusal_has_none)
 	response.id = 0;
 	n = npumem__v1__response__pack(&response, message);
 	ck_assert_int_eq(payload_find(message, n, n, &payload), PAYLOAD_NONE);
-}
-END_TEST
-
-Suite *suite_payload(void)
-{
-	Suite *suite = suite_create("client/lib/payload");
-	TCase *tcase = tcase_create("payload");
-	tcase_add_test(tcase, a_write_is_what_protobuf_writes);
-	tcase_add_test(tcase, the_data_of_a_read_are_found);
-	tcase_add_test(tcase, at_every_byte_more_is_asked_for);
-	tcase_add_test(tcase, damaged_messages);
-	tcase_add_test(tcase, a_refusal_has_none);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

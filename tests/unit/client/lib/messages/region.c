@@ -2,6 +2,7 @@
 #include "client/lib/messages/region.h"
 
 #include "proto/digest.h"
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/records.h"
 
 /* Every element by its own four loops. */
@@ -29,7 +30,7 @@ static Npumem__V1__Dims dims(int64_t n, int64_t c, int64_t h, int64_t w)
 	return dims;
 }
 
-START_TEST(what_is_put_is_there)
+TEST(what_is_put_is_there)
 {
 	static const struct {
 		int64_t extent[4], stride[4];
@@ -75,9 +76,8 @@ START_TEST(what_is_put_is_there)
 		ck_assert(base[region.end] == 0xee && base[9] == 0xee);
 	}
 }
-END_TEST
 
-START_TEST(numbers_that_make_no_sense)
+TEST(numbers_that_make_no_sense)
 {
 	struct records_transfer transfer;
 	struct region region;
@@ -111,15 +111,4 @@ START_TEST(numbers_that_make_no_sense)
 	ck_assert_uint_eq(region.end, UINT64_MAX);
 	transfer.message.extent = NULL;
 	ck_assert(!region_of(&transfer.message, &region));
-}
-END_TEST
-
-Suite *suite_region(void)
-{
-	Suite *suite = suite_create("client/lib/region");
-	TCase *tcase = tcase_create("region");
-	tcase_add_test(tcase, what_is_put_is_there);
-	tcase_add_test(tcase, numbers_that_make_no_sense);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,9 +1,9 @@
-#include <check.h>
 #include <string.h>
 
 #include "client/lib/messages/reply.h"
+#include "tests/support/test.h"
 
-START_TEST(text_is_cut_and_cleaned)
+TEST(text_is_cut_and_cleaned)
 {
 	char to[8];
 	convert_text_from("short", to, sizeof(to));
@@ -19,9 +19,8 @@ START_TEST(text_is_cut_and_cleaned)
 	convert_text_from(NULL, to, sizeof(to));
 	ck_assert_str_eq(to, "");
 }
-END_TEST
 
-START_TEST(as_many_as_there_are)
+TEST(as_many_as_there_are)
 {
 	Npumem__V1__Done message = NPUMEM__V1__DONE__INIT;
 	Npumem__V1__Destroyed one = NPUMEM__V1__DESTROYED__INIT, *list[100];
@@ -38,9 +37,8 @@ START_TEST(as_many_as_there_are)
 	result_unref(result);
 	ck_assert_ptr_null(results);
 }
-END_TEST
 
-START_TEST(a_tensor_that_may_not_be_seen)
+TEST(a_tensor_that_may_not_be_seen)
 {
 	Npumem__V1__Tensor message = NPUMEM__V1__TENSOR__INIT;
 	struct npumem_tensor tensor;
@@ -48,16 +46,4 @@ START_TEST(a_tensor_that_may_not_be_seen)
 	ck_assert_int_eq(reply_tensor(&message, &tensor), 0);
 	ck_assert_int_eq(tensor.place.dtype, 0);
 	ck_assert_uint_eq(tensor.uid, 5);
-}
-END_TEST
-
-Suite *suite_reply(void)
-{
-	Suite *suite = suite_create("client/lib/reply");
-	TCase *tcase = tcase_create("reply");
-	tcase_add_test(tcase, text_is_cut_and_cleaned);
-	tcase_add_test(tcase, as_many_as_there_are);
-	tcase_add_test(tcase, a_tensor_that_may_not_be_seen);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

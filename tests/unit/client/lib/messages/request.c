@@ -1,9 +1,9 @@
 /* Requests that are cancelled, let go, late, or whose callbacks close the connection; data that are lent and
  * received directly. Against a peer that answers when the test says so, or never. */
-#include <check.h>
 #include <poll.h>
 #include <time.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/peer.h"
 
@@ -38,7 +38,7 @@ static void drop_request(const struct peer *peer)
 
 /* ---- taking back ---- */
 
-START_TEST(what_is_cancelled_is_told_so)
+TEST(what_is_cancelled_is_told_so)
 {
 	struct peer peer = peer_open();
 	struct told told[2] = {{0}};
@@ -68,9 +68,8 @@ START_TEST(what_is_cancelled_is_told_so)
 	npumem_let_go(NULL);
 	peer_close(&peer);
 }
-END_TEST
 
-START_TEST(what_is_let_go_is_told_nobody)
+TEST(what_is_let_go_is_told_nobody)
 {
 	struct peer peer = peer_open();
 	struct told told[3] = {{0}};
@@ -94,7 +93,6 @@ START_TEST(what_is_let_go_is_told_nobody)
 	ck_assert_int_eq(told[0].times, 0);
 	close(peer.fd);
 }
-END_TEST
 
 struct others {
 	struct peer *peer;
@@ -114,7 +112,7 @@ static void in_callback(void *context, const struct npumem_answer *answer)
 	others->times++;
 }
 
-START_TEST(callbacks_cancel_and_let_go_of_others)
+TEST(callbacks_cancel_and_let_go_of_others)
 {
 	struct peer peer = peer_open();
 	struct others others = {.peer = &peer};
@@ -132,7 +130,6 @@ START_TEST(callbacks_cancel_and_let_go_of_others)
 	ck_assert_int_eq(told[1].times, 0);
 	peer_close(&peer);
 }
-END_TEST
 
 /* ---- time ---- */
 
@@ -143,7 +140,7 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-START_TEST(a_peer_that_never_answers)
+TEST(a_peer_that_never_answers)
 {
 	struct peer peer = peer_open();
 	struct npumem_error error;
@@ -165,10 +162,9 @@ START_TEST(a_peer_that_never_answers)
 	expect_cancel(&peer, 1);
 	peer_close(&peer);
 }
-END_TEST
 
 /* As likely as not where it is looked for an answer rather than waited: that it is over must end both. */
-START_TEST(a_deadline_that_passes_while_it_spins)
+TEST(a_deadline_that_passes_while_it_spins)
 {
 	ck_assert_int_eq(setenv("NPUMEM_SPIN_US", "1000", 1), 0);
 	struct peer peer = peer_open();
@@ -177,9 +173,8 @@ START_TEST(a_deadline_that_passes_while_it_spins)
 		ck_assert_int_eq(npumem_fill(peer.npumem, 1, 2, NULL), NPUMEM_DEADLINE_EXCEEDED);
 	peer_close(&peer);
 }
-END_TEST
 
-START_TEST(in_an_event_loop)
+TEST(in_an_event_loop)
 {
 	struct peer peer = peer_open();
 	struct told told[3] = {{0}};
@@ -203,7 +198,6 @@ START_TEST(in_an_event_loop)
 	ck_assert_int_gt(npumem_timeout(peer.npumem), 30000);
 	peer_close(&peer);
 }
-END_TEST
 
 /* The next one, which the connection still has to send; its data are at most 1 MiB. */
 static Npumem__V1__Request *drawn_request(const struct peer *peer)
@@ -224,7 +218,7 @@ static Npumem__V1__Request *drawn_request(const struct peer *peer)
 }
 
 /* A peer that does not even read: what the caller wrote is its own again all the same. */
-START_TEST(a_peer_that_never_reads)
+TEST(a_peer_that_never_reads)
 {
 	struct peer peer = peer_open();
 	size_t bytes = 4 << 20;
@@ -254,7 +248,6 @@ START_TEST(a_peer_that_never_reads)
 	npumem__v1__request__free_unpacked(request, NULL);
 	peer_close(&peer);
 }
-END_TEST
 
 /* ---- closing from within ---- */
 
@@ -275,7 +268,7 @@ static void close_in_callback(void *context, const struct npumem_answer *answer)
 		ck_assert_int_eq(answer->done->macs, 3);
 }
 
-START_TEST(a_callback_closes)
+TEST(a_callback_closes)
 {
 	for (unsigned how = 0; how < 3; how++) {
 		struct failing failing = {.fail_at = 0};
@@ -299,10 +292,9 @@ START_TEST(a_callback_closes)
 		close(peer.fd);
 	}
 }
-END_TEST
 
 /* The answer that is waited for comes, and right behind it one whose callback closes: its result is gone, too. */
-START_TEST(a_result_of_a_closed_connection)
+TEST(a_result_of_a_closed_connection)
 {
 	struct peer peer = peer_open();
 	struct closer closer = {.npumem = peer.npumem};
@@ -314,7 +306,6 @@ START_TEST(a_result_of_a_closed_connection)
 	ck_assert_ptr_null(done);
 	close(peer.fd);
 }
-END_TEST
 
 static void close_on_event(void *context, const struct npumem_event *event)
 {
@@ -324,7 +315,7 @@ static void close_on_event(void *context, const struct npumem_event *event)
 	npumem_close(closer->npumem);
 }
 
-START_TEST(an_event_closes_and_so_does_the_end)
+TEST(an_event_closes_and_so_does_the_end)
 {
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Event event = NPUMEM__V1__EVENT__INIT;
@@ -348,7 +339,6 @@ START_TEST(an_event_closes_and_so_does_the_end)
 	ck_assert_int_ne(npumem_flush(closer.npumem, NULL), 0);
 	ck_assert_uint_eq(closer.times, 1);
 }
-END_TEST
 
 static void close_late(void *context, const struct npumem_answer *answer)
 {
@@ -356,7 +346,7 @@ static void close_late(void *context, const struct npumem_answer *answer)
 	close_in_callback(context, answer);
 }
 
-START_TEST(a_late_callback_closes)
+TEST(a_late_callback_closes)
 {
 	struct peer peer = peer_open();
 	struct closer closer = {.npumem = peer.npumem};
@@ -366,7 +356,6 @@ START_TEST(a_late_callback_closes)
 	ck_assert_uint_eq(closer.times, 1);
 	close(peer.fd);
 }
-END_TEST
 
 /* ---- results ---- */
 
@@ -376,7 +365,7 @@ static void keep(void *context, const struct npumem_answer *answer)
 	npumem_keep(answer->tensors->list[1]);
 }
 
-START_TEST(a_result_is_kept)
+TEST(a_result_is_kept)
 {
 	struct npumem_allocation allocations[2] = {NPUMEM_ALLOCATION_INIT, NPUMEM_ALLOCATION_INIT};
 	struct peer peer = peer_open();
@@ -399,7 +388,6 @@ START_TEST(a_result_is_kept)
 	ck_assert_uint_eq(both[1]->handle, 101);
 	peer_close(&peer);
 }
-END_TEST
 
 /* ---- data that arrive in pieces ---- */
 
@@ -422,7 +410,7 @@ static uint8_t *data_frame(uint64_t id, size_t data_bytes, size_t *n)
 }
 
 /* Two answers, cut anywhere; what belongs to one array does not reach the other or what is around it. */
-START_TEST(arrays_in_pieces)
+TEST(arrays_in_pieces)
 {
 	enum { BYTES = 20000, AROUND = 16 };
 	uint8_t first[BYTES + AROUND], second[BYTES + AROUND];
@@ -458,10 +446,9 @@ START_TEST(arrays_in_pieces)
 	free(frame);
 	free(next);
 }
-END_TEST
 
 /* The array may go while its data arrive. */
-START_TEST(let_go_within_its_data)
+TEST(let_go_within_its_data)
 {
 	enum { BYTES = 1 << 20 };
 	size_t n;
@@ -498,10 +485,9 @@ START_TEST(let_go_within_its_data)
 	}
 	free(frame);
 }
-END_TEST
 
 /* More data than were asked for, fewer, and twice. */
-START_TEST(data_that_do_not_fit)
+TEST(data_that_do_not_fit)
 {
 	enum { BYTES = 20000 };
 	static uint8_t to[BYTES];
@@ -539,10 +525,9 @@ START_TEST(data_that_do_not_fit)
 	free(frame);
 	peer_close(&peer);
 }
-END_TEST
 
 /* Letting go of a write whose rest cannot be copied ends the connection, and never sends other bytes instead. */
-START_TEST(no_memory_to_let_a_write_go)
+TEST(no_memory_to_let_a_write_go)
 {
 	struct failing failing = {.fail_at = 0};
 	const struct memory memory = {failing_resize, &failing};
@@ -557,30 +542,4 @@ START_TEST(no_memory_to_let_a_write_go)
 	ck_assert_int_eq(npumem_process(peer.npumem, NULL), NPUMEM_UNAVAILABLE);
 	peer_close(&peer);
 	ck_assert_int_eq(failing.live, 0);
-}
-END_TEST
-
-Suite *suite_request(void)
-{
-	Suite *suite = suite_create("client/lib/request");
-	TCase *tcase = tcase_create("request");
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, what_is_cancelled_is_told_so);
-	tcase_add_test(tcase, what_is_let_go_is_told_nobody);
-	tcase_add_test(tcase, callbacks_cancel_and_let_go_of_others);
-	tcase_add_test(tcase, a_peer_that_never_answers);
-	tcase_add_test(tcase, a_deadline_that_passes_while_it_spins);
-	tcase_add_test(tcase, in_an_event_loop);
-	tcase_add_test(tcase, a_peer_that_never_reads);
-	tcase_add_test(tcase, a_callback_closes);
-	tcase_add_test(tcase, a_result_of_a_closed_connection);
-	tcase_add_test(tcase, an_event_closes_and_so_does_the_end);
-	tcase_add_test(tcase, a_late_callback_closes);
-	tcase_add_test(tcase, a_result_is_kept);
-	tcase_add_test(tcase, arrays_in_pieces);
-	tcase_add_test(tcase, let_go_within_its_data);
-	tcase_add_test(tcase, data_that_do_not_fit);
-	tcase_add_test(tcase, no_memory_to_let_a_write_go);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

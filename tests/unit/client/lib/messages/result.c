@@ -4,10 +4,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
-#include <check.h>
 
-START_TEST(objects_stay_where_they_are)
+TEST(objects_stay_where_they_are)
 {
 	struct result *list = NULL, *result = result_new(&memory_libc, &list, 100);
 	unsigned char *objects[300];
@@ -29,7 +29,6 @@ START_TEST(objects_stay_where_they_are)
 	result_unref(result);
 	ck_assert_ptr_null(list);
 }
-END_TEST
 
 static unsigned ended;
 
@@ -39,7 +38,7 @@ static void on_end(void *object)
 	ended++;
 }
 
-START_TEST(the_last_reference_ends_it)
+TEST(the_last_reference_ends_it)
 {
 	struct failing failing = {.fail_at = 0};
 	const struct memory memory = {failing_resize, &failing};
@@ -63,9 +62,8 @@ START_TEST(the_last_reference_ends_it)
 	ck_assert_ptr_null(list);
 	ck_assert_int_eq(failing.live, 0);
 }
-END_TEST
 
-START_TEST(what_was_reserved_is_there)
+TEST(what_was_reserved_is_there)
 {
 	struct failing failing = {.fail_at = 2};
 	const struct memory memory = {failing_resize, &failing};
@@ -77,16 +75,4 @@ START_TEST(what_was_reserved_is_there)
 	ck_assert_ptr_nonnull(result_take(result, 100));
 	result_unref(result);
 	ck_assert_int_eq(failing.live, 0);
-}
-END_TEST
-
-Suite *suite_result(void)
-{
-	Suite *suite = suite_create("client/lib/result");
-	TCase *tcase = tcase_create("result");
-	tcase_add_test(tcase, objects_stay_where_they_are);
-	tcase_add_test(tcase, the_last_reference_ends_it);
-	tcase_add_test(tcase, what_was_reserved_is_there);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

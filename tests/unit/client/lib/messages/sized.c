@@ -1,8 +1,9 @@
 /* Structs of programs that were built with other versions of the library. */
 #include "client/lib/messages/sized.h"
 
-#include <check.h>
 #include <string.h>
+
+#include "tests/support/test.h"
 
 /* The first version's, ours, and a later one's. */
 struct old {
@@ -19,7 +20,7 @@ struct later {
 };
 enum { FIRST = SIZED_UP_TO(struct ours, a), KNOWN = sizeof(struct ours) };
 
-START_TEST(an_older_program)
+TEST(an_older_program)
 {
 	const struct old old[] = {{sizeof(struct old), 1}, {sizeof(struct old), 2}, {sizeof(struct old), 3}};
 	struct ours got = {.b = 9};
@@ -27,9 +28,8 @@ START_TEST(an_older_program)
 	sized_get(old, 2, &got, KNOWN);
 	ck_assert(got.a == 3 && got.b == 0);
 }
-END_TEST
 
-START_TEST(a_later_program)
+TEST(a_later_program)
 {
 	struct later later[] = {{sizeof(struct later), 1, 2, 0}, {sizeof(struct later), 3, 4, 0}};
 	struct npumem_error error = {0};
@@ -41,9 +41,8 @@ START_TEST(a_later_program)
 	ck_assert_int_eq(sized_check(later, 2, FIRST, KNOWN, "thing", &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message, "thing 1 asks for what this version of the library does not know");
 }
-END_TEST
 
-START_TEST(sizes_that_cannot_be)
+TEST(sizes_that_cannot_be)
 {
 	static const size_t sizes[] = {0, 8, FIRST - 1, KNOWN + 1, 4104, SIZE_MAX};
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -53,16 +52,4 @@ START_TEST(sizes_that_cannot_be)
 	struct ours both[] = {{.size = sizeof(both[0])}, {.size = sizeof(struct old)}};
 	ck_assert_int_eq(sized_check(both, 2, FIRST, KNOWN, "thing", NULL), NPUMEM_INVALID);
 	ck_assert_int_eq(sized_check(NULL, 0, FIRST, KNOWN, "thing", NULL), 0);
-}
-END_TEST
-
-Suite *suite_sized(void)
-{
-	Suite *suite = suite_create("client/lib/sized");
-	TCase *tcase = tcase_create("sized");
-	tcase_add_test(tcase, an_older_program);
-	tcase_add_test(tcase, a_later_program);
-	tcase_add_test(tcase, sizes_that_cannot_be);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

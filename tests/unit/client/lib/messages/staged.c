@@ -1,9 +1,9 @@
 /* What is remembered of tensors, and segments with references. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/lib/messages/staged.h"
+#include "tests/support/test.h"
 
 static struct npumem_tensor tensor_of(uint64_t handle)
 {
@@ -14,7 +14,7 @@ static struct npumem_tensor tensor_of(uint64_t handle)
 }
 
 /* Beside a plain array of what is known. */
-START_TEST(notes)
+TEST(notes)
 {
 	enum { HANDLES = 3000, STEPS = 200000 };
 	struct staged staged = {.tensors = NULL};
@@ -43,9 +43,8 @@ START_TEST(notes)
 	ck_assert_ptr_null(staged_find(&staged, 0));
 	staged_deinit(&staged, &memory_libc);
 }
-END_TEST
 
-START_TEST(shapes)
+TEST(shapes)
 {
 	struct staged staged = {.tensors = NULL};
 	struct npumem_tensor tensor = tensor_of(1);
@@ -69,9 +68,8 @@ START_TEST(shapes)
 	ck_assert_uint_eq(staged.used, 1);
 	staged_deinit(&staged, &memory_libc);
 }
-END_TEST
 
-START_TEST(segments)
+TEST(segments)
 {
 	struct staged staged = {.tensors = NULL};
 	struct staged_segment *first, *second;
@@ -93,16 +91,4 @@ START_TEST(segments)
 	staged_drop(NULL);
 	ck_assert_int_lt(staged_share(&staged, &memory_libc, SIZE_MAX / 2, &first), 0);
 	ck_assert_ptr_null(staged.segments);
-}
-END_TEST
-
-Suite *suite_staged(void)
-{
-	Suite *suite = suite_create("client/lib/staged");
-	TCase *tcase = tcase_create("staged");
-	tcase_add_test(tcase, notes);
-	tcase_add_test(tcase, shapes);
-	tcase_add_test(tcase, segments);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "client/lib/record/record_file.h"
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/script.h"
 
@@ -78,7 +79,7 @@ static int new_file(void)
 	return fd;
 }
 
-START_TEST(what_is_written_can_be_read)
+TEST(what_is_written_can_be_read)
 {
 	struct script script;
 	const struct npumem_record *record;
@@ -102,7 +103,6 @@ START_TEST(what_is_written_can_be_read)
 	unlink(path);
 	script_close(&script);
 }
-END_TEST
 
 static void answer_lost(const struct peer *peer, uint64_t n, const void *ctx)
 {
@@ -113,7 +113,7 @@ static void answer_lost(const struct peer *peer, uint64_t n, const void *ctx)
 		answer_recorded(peer, n, 1, n == 4 ? 2 : 0, n > 2);
 }
 
-START_TEST(what_is_lost_has_no_end)
+TEST(what_is_lost_has_no_end)
 {
 	struct script script;
 	const struct npumem_record *record;
@@ -132,9 +132,8 @@ START_TEST(what_is_lost_has_no_end)
 	unlink(path);
 	script_close(&script);
 }
-END_TEST
 
-START_TEST(a_file_that_cannot_be_written)
+TEST(a_file_that_cannot_be_written)
 {
 	struct script script;
 	const struct npumem_record *record;
@@ -146,7 +145,6 @@ START_TEST(a_file_that_cannot_be_written)
 	close(fd);
 	script_close(&script);
 }
-END_TEST
 
 static void answer_refusing(const struct peer *peer, uint64_t n, const void *ctx)
 {
@@ -158,7 +156,7 @@ static void answer_refusing(const struct peer *peer, uint64_t n, const void *ctx
 			    "there are 3");
 }
 
-START_TEST(a_refusal_is_told)
+TEST(a_refusal_is_told)
 {
 	struct script script;
 	const struct npumem_record *record;
@@ -174,9 +172,8 @@ START_TEST(a_refusal_is_told)
 	unlink(path);
 	script_close(&script);
 }
-END_TEST
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
 	int status = NPUMEM_UNAVAILABLE;
 	for (unsigned i = 1; status; i++) {
@@ -196,18 +193,4 @@ START_TEST(every_allocation_may_fail)
 		ck_assert_int_eq(failing.live, 0);
 		ck_assert_uint_lt(i, 1000);
 	}
-}
-END_TEST
-
-Suite *suite_record(void)
-{
-	Suite *suite = suite_create("client/lib/record");
-	TCase *tcase = tcase_create("record");
-	tcase_add_test(tcase, what_is_written_can_be_read);
-	tcase_add_test(tcase, what_is_lost_has_no_end);
-	tcase_add_test(tcase, a_file_that_cannot_be_written);
-	tcase_add_test(tcase, a_refusal_is_told);
-	tcase_add_test(tcase, every_allocation_may_fail);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

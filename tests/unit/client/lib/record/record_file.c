@@ -2,6 +2,7 @@
 #include "client/lib/record/record_file.h"
 
 #include "client/lib/messages/region.h"
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/records.h"
 
@@ -58,7 +59,7 @@ static int parse(const uint8_t *bytes, size_t n, struct record_file *file, struc
 	return status;
 }
 
-START_TEST(what_is_whole_is_read)
+TEST(what_is_whole_is_read)
 {
 	struct records records;
 	struct record_file file;
@@ -74,9 +75,8 @@ START_TEST(what_is_whole_is_read)
 	ck_assert_uint_eq(file.entries[6]->number, 3);
 	record_file_deinit(&file);
 }
-END_TEST
 
-START_TEST(every_cut_is_found)
+TEST(every_cut_is_found)
 {
 	struct records records;
 	struct record_file file;
@@ -88,10 +88,9 @@ START_TEST(every_cut_is_found)
 		ck_assert(n < RECORD_MAGIC_BYTES || strstr(error.message, "f: entry "));
 	}
 }
-END_TEST
 
 /* Each entry left out, and each told twice. */
-START_TEST(every_gap_is_found)
+TEST(every_gap_is_found)
 {
 	struct records records, other;
 	struct record_file file;
@@ -110,10 +109,9 @@ START_TEST(every_gap_is_found)
 		ck_assert_int_eq(parse(other.bytes, records.n + n, &file, &error), NPUMEM_INVALID);
 	}
 }
-END_TEST
 
 /* What one entry lacks is said of that entry, not of the end. */
-START_TEST(the_entry_is_named)
+TEST(the_entry_is_named)
 {
 	struct records records;
 	struct record_file file;
@@ -137,10 +135,9 @@ START_TEST(the_entry_is_named)
 	ck_assert_int_eq(parse(records.bytes, records.n, &file, &error), NPUMEM_INVALID);
 	ck_assert(strstr(error.message, "entries before the end are missing"));
 }
-END_TEST
 
 /* Of a write of 12 bytes, told in two parts. */
-START_TEST(transfers_that_do_not_fit)
+TEST(transfers_that_do_not_fit)
 {
 	static const struct {
 		size_t first[2], n[2];
@@ -178,7 +175,6 @@ START_TEST(transfers_that_do_not_fit)
 			record_file_deinit(&file);
 	}
 }
-END_TEST
 
 static uint32_t next_random(uint32_t *state)
 {
@@ -204,7 +200,7 @@ static void rely_on(const struct record_file *file)
 	}
 }
 
-START_TEST(random_damage)
+TEST(random_damage)
 {
 	struct records records, other;
 	struct record_file file;
@@ -229,9 +225,8 @@ START_TEST(random_damage)
 	ck_assert_uint_gt(refused, 2000);
 	ck_assert_uint_lt(refused, 4000);
 }
-END_TEST
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
 	struct records records;
 	struct npumem_error error;
@@ -252,9 +247,8 @@ START_TEST(every_allocation_may_fail)
 	}
 	unlink(path);
 }
-END_TEST
 
-START_TEST(files_that_cannot_be_read)
+TEST(files_that_cannot_be_read)
 {
 	struct record_file file;
 	struct npumem_error error;
@@ -274,21 +268,4 @@ START_TEST(files_that_cannot_be_read)
 	ck_assert_int_eq(record_file_read(&memory_libc, path, &file, &error), NPUMEM_INVALID);
 	ck_assert(strstr(error.message, "entry 0, at byte 16: it does not tell what was recorded"));
 	unlink(path);
-}
-END_TEST
-
-Suite *suite_record_file(void)
-{
-	Suite *suite = suite_create("client/lib/record_file");
-	TCase *tcase = tcase_create("record_file");
-	tcase_add_test(tcase, what_is_whole_is_read);
-	tcase_add_test(tcase, every_cut_is_found);
-	tcase_add_test(tcase, every_gap_is_found);
-	tcase_add_test(tcase, the_entry_is_named);
-	tcase_add_test(tcase, transfers_that_do_not_fit);
-	tcase_add_test(tcase, random_damage);
-	tcase_add_test(tcase, every_allocation_may_fail);
-	tcase_add_test(tcase, files_that_cannot_be_read);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

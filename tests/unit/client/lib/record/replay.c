@@ -7,6 +7,7 @@
 
 #include "client/lib/record/replay_peer.h"
 #include "proto/digest.h"
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/records.h"
 #include "tests/unit/client/lib/script.h"
@@ -178,7 +179,7 @@ static int run(const struct records *records, const struct memory *memory, struc
 	return status;
 }
 
-START_TEST(all_of_it_again)
+TEST(all_of_it_again)
 {
 	static struct records records;
 	struct daemons daemons;
@@ -197,10 +198,9 @@ START_TEST(all_of_it_again)
 	ck_assert_uint_eq(daemons.uids[2], 1002);
 	daemons_close(&daemons);
 }
-END_TEST
 
 /* The requests have the handles that were given now, and never one of the record. */
-START_TEST(handles_become_others)
+TEST(handles_become_others)
 {
 	static struct records records;
 	struct daemons daemons;
@@ -216,9 +216,8 @@ START_TEST(handles_become_others)
 	ck_assert_uint_eq(daemons.scripts[2].requests[0]->seal->tensor->handle, UINT64_MAX);
 	daemons_close(&daemons);
 }
-END_TEST
 
-START_TEST(a_difference_is_named)
+TEST(a_difference_is_named)
 {
 	static const struct {
 		struct twist twist;
@@ -248,10 +247,9 @@ START_TEST(a_difference_is_named)
 		daemons_close(&daemons);
 	}
 }
-END_TEST
 
 /* Local memory lies otherwise on another geometry. */
-START_TEST(another_geometry)
+TEST(another_geometry)
 {
 	static struct records records;
 	struct daemons daemons;
@@ -263,7 +261,6 @@ START_TEST(another_geometry)
 	ck_assert(!result.same_geometry);
 	daemons_close(&daemons);
 }
-END_TEST
 
 static void answer_nothing(const struct peer *peer, uint64_t n, const void *ctx)
 {
@@ -271,7 +268,7 @@ static void answer_nothing(const struct peer *peer, uint64_t n, const void *ctx)
 	shutdown(peer->fd, SHUT_RDWR);
 }
 
-START_TEST(a_connection_that_breaks)
+TEST(a_connection_that_breaks)
 {
 	static struct records records;
 	struct daemons daemons;
@@ -290,11 +287,10 @@ START_TEST(a_connection_that_breaks)
 		daemons_close(&daemons);
 	}
 }
-END_TEST
 
 /* With one allocator for the replay and its connections. What is tried again by nobody ends the replay, or is an
  * answer that differs; nothing stays behind. */
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
 	static struct records records;
 	bool hit = true;
@@ -315,11 +311,10 @@ START_TEST(every_allocation_may_fail)
 		ck_assert_uint_lt(i, 1000);
 	}
 }
-END_TEST
 
 /* ---- segments, handles ---- */
 
-START_TEST(segments_by_the_number_of_the_record)
+TEST(segments_by_the_number_of_the_record)
 {
 	struct peer peer = peer_open();
 	struct replay_peer *list = replay_peer_new(&memory_libc, 9, peer.npumem);
@@ -379,20 +374,4 @@ START_TEST(segments_by_the_number_of_the_record)
 	replay_peer_close(&list, &memory_libc);
 	ck_assert_ptr_null(list);
 	close(peer.fd);
-}
-END_TEST
-
-Suite *suite_replay(void)
-{
-	Suite *suite = suite_create("client/lib/replay");
-	TCase *tcase = tcase_create("replay");
-	tcase_add_test(tcase, all_of_it_again);
-	tcase_add_test(tcase, handles_become_others);
-	tcase_add_test(tcase, a_difference_is_named);
-	tcase_add_test(tcase, another_geometry);
-	tcase_add_test(tcase, a_connection_that_breaks);
-	tcase_add_test(tcase, every_allocation_may_fail);
-	tcase_add_test(tcase, segments_by_the_number_of_the_record);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -7,6 +7,7 @@
 
 #include "client/lib/record/record_file.h"
 #include "proto/digest.h"
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/records.h"
 
 #define MANIFEST "sums of all parts"
@@ -76,7 +77,7 @@ static void refused(struct scene *scene, const char *why)
 	ck_assert_msg(strstr(scene->error.message, why), "%s", scene->error.message);
 }
 
-START_TEST(it_is_told_by_its_manifest)
+TEST(it_is_told_by_its_manifest)
 {
 	struct scene scene;
 	char name[4200];
@@ -101,7 +102,6 @@ START_TEST(it_is_told_by_its_manifest)
 	ck_assert_int_eq(npumem_replay_check_snapshot(scene.replay, name, &scene.error), NPUMEM_INVALID);
 	scene_deinit(&scene);
 }
-END_TEST
 
 static int open_none(void *ctx, uint32_t uid, struct npumem **out, struct npumem_error *error)
 {
@@ -109,7 +109,7 @@ static int open_none(void *ctx, uint32_t uid, struct npumem **out, struct npumem
 	ck_abort_msg("no daemon is asked");
 }
 
-START_TEST(without_one_tensors_of_before_are_for_a_report_alone)
+TEST(without_one_tensors_of_before_are_for_a_report_alone)
 {
 	static struct records records;
 	const struct npumem_replay_result *result;
@@ -123,9 +123,8 @@ START_TEST(without_one_tensors_of_before_are_for_a_report_alone)
 	ck_assert(strstr(scene.error.message, "for a report alone"));
 	npumem_replay_close(scene.replay);
 }
-END_TEST
 
-START_TEST(what_is_of_before_is_nothing_else)
+TEST(what_is_of_before_is_nothing_else)
 {
 	static struct records records;
 	uint8_t bytes[] = {8, 1};
@@ -148,16 +147,4 @@ START_TEST(what_is_of_before_is_nothing_else)
 		ck_assert_int_eq(open_record(&scene, &records), NPUMEM_INVALID);
 		ck_assert_msg(strstr(scene.error.message, "of before"), "%s", scene.error.message);
 	}
-}
-END_TEST
-
-Suite *suite_replay_snapshot(void)
-{
-	Suite *suite = suite_create("client/lib/replay_snapshot");
-	TCase *tcase = tcase_create("replay_snapshot");
-	tcase_add_test(tcase, it_is_told_by_its_manifest);
-	tcase_add_test(tcase, without_one_tensors_of_before_are_for_a_report_alone);
-	tcase_add_test(tcase, what_is_of_before_is_nothing_else);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

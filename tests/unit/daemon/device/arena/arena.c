@@ -2,12 +2,12 @@
  * every refusal against all places that there are. */
 #include "daemon/device/arena/arena.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/scarce.h"
 
 enum { QUANTA_MAX = 4096 };
@@ -201,7 +201,7 @@ static void take_the_same(const struct map *map, struct map *other)
 	other->random = map->random;
 }
 
-START_TEST(what_is_taken_decides)
+TEST(what_is_taken_decides, .to = 8)
 {
 	static struct map map, other;
 	map_open(&map, 4096, 71 + (uint64_t)_i);
@@ -220,11 +220,10 @@ START_TEST(what_is_taken_decides)
 	map_close(&map);
 	map_close(&other);
 }
-END_TEST
 
 static const int64_t trace_quanta[] = {32, 33, 1001, 4096};
 
-START_TEST(traces)
+TEST(traces, .to = sizeof(trace_quanta) / sizeof(trace_quanta[0]))
 {
 	static struct map map;
 	map_open(&map, trace_quanta[_i], 17 + (uint64_t)_i);
@@ -235,10 +234,9 @@ START_TEST(traces)
 	}
 	map_close(&map);
 }
-END_TEST
 
 /* Many small blocks, and all of them given back in another order. */
-START_TEST(all_back)
+TEST(all_back)
 {
 	static struct map map;
 	uint64_t offset;
@@ -253,11 +251,10 @@ START_TEST(all_back)
 	map_compare(&map);
 	map_close(&map);
 }
-END_TEST
 
 /* A free extent larger than the size, and yet no aligned place in it: found by no bin, and not to be refused where
  * another extent of the same bin has one. */
-START_TEST(aligned_within_a_bin)
+TEST(aligned_within_a_bin)
 {
 	static struct map map;
 	uint64_t offset;
@@ -277,9 +274,8 @@ START_TEST(aligned_within_a_bin)
 	ck_assert_ptr_null(arena_check(map.arena));
 	map_close(&map);
 }
-END_TEST
 
-START_TEST(sizes_at_the_end)
+TEST(sizes_at_the_end)
 {
 	static struct map map;
 	uint64_t offset;
@@ -302,9 +298,8 @@ START_TEST(sizes_at_the_end)
 	map_compare(&map);
 	map_close(&map);
 }
-END_TEST
 
-START_TEST(the_largest_arena)
+TEST(the_largest_arena)
 {
 	struct scarce scarce;
 	struct arena *arena;
@@ -329,7 +324,6 @@ START_TEST(the_largest_arena)
 	arena_free(arena);
 	ck_assert_int_eq(scarce.n_live, 0);
 }
-END_TEST
 
 static double microseconds(void)
 {
@@ -380,14 +374,13 @@ static double time_of(uint32_t n_blocks)
 	return best;
 }
 
-START_TEST(many_free_blocks)
+TEST(many_free_blocks)
 {
 	double few = time_of(100), many = time_of(100000);
 	printf("largest, refused, alloc, release: %.2f us with 100 free blocks, %.2f us with 100,000\n", few,
 	       many);
 	ck_assert_msg(many < 40 * few, "%.2f us, and %.2f with 100 blocks", many, few);
 }
-END_TEST
 
 /* One trace again and again, with each allocation of host memory failing once: -ENOMEM, nothing changed, and the
  * same call succeeds when it is made again. Returns whether the failure was reached. */
@@ -430,28 +423,11 @@ static bool trace_that_fails_at(int64_t fail_at)
 	return fired;
 }
 
-START_TEST(every_allocation_fails)
+TEST(every_allocation_fails)
 {
 	int64_t n = 0;
 	while (trace_that_fails_at(n))
 		n++;
 	/* The arena, the index, its words, and the entries grown three times. */
 	ck_assert_int_ge(n, 6);
-}
-END_TEST
-
-Suite *suite_arena(void)
-{
-	Suite *suite = suite_create("device/arena");
-	TCase *tcase = tcase_create("arena");
-	tcase_add_loop_test(tcase, traces, 0, sizeof(trace_quanta) / sizeof(trace_quanta[0]));
-	tcase_add_loop_test(tcase, what_is_taken_decides, 0, 8);
-	tcase_add_test(tcase, all_back);
-	tcase_add_test(tcase, aligned_within_a_bin);
-	tcase_add_test(tcase, sizes_at_the_end);
-	tcase_add_test(tcase, the_largest_arena);
-	tcase_add_test(tcase, many_free_blocks);
-	tcase_add_test(tcase, every_allocation_fails);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,5 +1,5 @@
 /* What the random traces rely on: each thing that may be wrong with an arena is found, and called what it is. */
-#include <check.h>
+#include "tests/support/test.h"
 
 #include "daemon/device/arena/arena.h"
 #include "daemon/device/arena/free_blocks.h"
@@ -44,7 +44,7 @@ static void sound_close(struct sound *sound)
 		member = was;                                                                                     \
 	} while (0)
 
-START_TEST(test_blocks_in_order)
+TEST(test_blocks_in_order)
 {
 	struct sound sound;
 
@@ -59,9 +59,8 @@ START_TEST(test_blocks_in_order)
 	WRONG(sound.arena->n_unused, sound.arena->n_unused - 1, "block entries are lost");
 	sound_close(&sound);
 }
-END_TEST
 
-START_TEST(test_neighbours_and_starts)
+TEST(test_neighbours_and_starts)
 {
 	struct sound sound;
 
@@ -78,9 +77,8 @@ START_TEST(test_neighbours_and_starts)
 	block_bitmap_remove(&sound.arena->starts, 2, true);
 	sound_close(&sound);
 }
-END_TEST
 
-START_TEST(test_heaps_of_free_blocks)
+TEST(test_heaps_of_free_blocks)
 {
 	uint64_t hole = 2, nobody = 5; /* lines */
 	struct sound sound;
@@ -102,17 +100,4 @@ START_TEST(test_heaps_of_free_blocks)
 	sound.hole->sub[0] = &sound.arena->edge;
 	sound.rest->link = &sound.arena->heaps[sound.rest->size / LINE_QUANTA];
 	sound_close(&sound);
-}
-END_TEST
-
-Suite *suite_arena_check(void)
-{
-	Suite *suite = suite_create("device/arena/arena_check");
-	TCase *tcase = tcase_create("wrong");
-
-	tcase_add_test(tcase, test_blocks_in_order);
-	tcase_add_test(tcase, test_neighbours_and_starts);
-	tcase_add_test(tcase, test_heaps_of_free_blocks);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

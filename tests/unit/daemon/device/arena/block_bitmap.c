@@ -1,15 +1,15 @@
 /* The set of block starts against an array of bools. */
 #include "daemon/device/arena/block_bitmap.h"
 
-#include <check.h>
 #include <errno.h>
 
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/scarce.h"
 
 static const int64_t limits[] = {1, 2, 63, 64, 65, 4096, 4097, 64 * 64 * 64 + 1};
 
-START_TEST(against_an_array)
+TEST(against_an_array, .to = sizeof(limits) / sizeof(limits[0]))
 {
 	struct block_bitmap starts;
 	int64_t limit = limits[_i];
@@ -54,9 +54,8 @@ START_TEST(against_an_array)
 	block_bitmap_deinit(&starts, &heap_libc);
 	free(is_member);
 }
-END_TEST
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
 	struct block_bitmap starts;
 	struct scarce scarce;
@@ -64,15 +63,4 @@ START_TEST(no_memory)
 	scarce_arm(&scarce, 0);
 	ck_assert_int_eq(block_bitmap_init(&starts, &scarce.heap, 100), -ENOMEM);
 	ck_assert_int_eq(scarce.n_live, 0);
-}
-END_TEST
-
-Suite *suite_block_bitmap(void)
-{
-	Suite *suite = suite_create("device/starts");
-	TCase *tcase = tcase_create("block_bitmap");
-	tcase_add_loop_test(tcase, against_an_array, 0, sizeof(limits) / sizeof(limits[0]));
-	tcase_add_test(tcase, no_memory);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

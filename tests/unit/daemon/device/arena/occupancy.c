@@ -1,11 +1,11 @@
 /* Against an array that has a count for each byte. */
 #include "daemon/device/arena/occupancy.h"
 
-#include <check.h>
 #include <string.h>
 
 #include "daemon/device/arena/arena.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 enum { TENSORS = 40, ROUNDS = 300 };
 
@@ -72,7 +72,7 @@ static void check_gaps(const struct occupancy *a, const struct occupancy *b, int
 	ck_assert_int_ge(gaps.longest, longest - 2 * (npu_bytes / OCCUPANCY_CELLS + ARENA_ALIGN_MAX));
 }
 
-START_TEST(against_bytes)
+TEST(against_bytes, .to = sizeof(sizes) / sizeof(sizes[0]))
 {
 	int64_t npu_bytes = sizes[_i];
 	uint64_t random = (uint64_t)_i;
@@ -98,9 +98,8 @@ START_TEST(against_bytes)
 		check_gaps(&sets[0], &sets[1], npu_bytes, &random);
 	}
 }
-END_TEST
 
-START_TEST(pieces_between_tensors_of_one_set)
+TEST(pieces_between_tensors_of_one_set, .to = sizeof(sizes) / sizeof(sizes[0]))
 {
 	int64_t npu_bytes = sizes[_i];
 	uint64_t random = (uint64_t)_i;
@@ -118,9 +117,8 @@ START_TEST(pieces_between_tensors_of_one_set)
 			check_pieces(&set, npu_bytes, OCCUPANCY_CELLS / (users + 1));
 	}
 }
-END_TEST
 
-START_TEST(a_whole_npu)
+TEST(a_whole_npu)
 {
 	struct occupancy set, none;
 	struct occupancy_gaps gaps;
@@ -139,17 +137,4 @@ START_TEST(a_whole_npu)
 	ck_assert_uint_eq(occupancy_pieces(&set, 1), 0);
 	occupancy_add(&set, 8192, 0, 8192, -1);
 	ck_assert_uint_eq(occupancy_pieces(&set, 512), 2);
-}
-END_TEST
-
-Suite *suite_occupancy(void)
-{
-	Suite *suite = suite_create("device/occupancy");
-	TCase *tcase = tcase_create("occupancy");
-
-	tcase_add_loop_test(tcase, against_bytes, 0, sizeof(sizes) / sizeof(sizes[0]));
-	tcase_add_loop_test(tcase, pieces_between_tensors_of_one_set, 0, sizeof(sizes) / sizeof(sizes[0]));
-	tcase_add_test(tcase, a_whole_npu);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

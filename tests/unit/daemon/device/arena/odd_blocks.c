@@ -2,10 +2,10 @@
  * their worst. */
 #include "daemon/device/arena/odd_blocks.h"
 
-#include <check.h>
 #include <errno.h>
 
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/scarce.h"
 
 enum { BLOCKS = 3000, SIZE = 1 << 16 };
@@ -82,7 +82,7 @@ static void remove_at(struct field *field, unsigned k)
 
 static const uint32_t size_maxima[] = {3, 40, 1023, 1100, 5000, SIZE};
 
-START_TEST(against_a_list)
+TEST(against_a_list, .to = sizeof(size_maxima) / sizeof(size_maxima[0]))
 {
 	static struct field field;
 	uint64_t random = 7;
@@ -107,10 +107,9 @@ START_TEST(against_a_list)
 	ck_assert_ptr_null(odd_blocks_find(&field.odd, 1, 0));
 	odd_blocks_deinit(&field.odd, &heap_libc);
 }
-END_TEST
 
 /* As many leaders as a list can have, each with others alike. */
-START_TEST(the_longest_list)
+TEST(the_longest_list)
 {
 	static struct field field;
 	uint64_t random = 9;
@@ -132,9 +131,8 @@ START_TEST(the_longest_list)
 	ck_assert_ptr_nonnull(odd_blocks_find(&field.odd, 3229, 5));
 	odd_blocks_deinit(&field.odd, &heap_libc);
 }
-END_TEST
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
 	struct scarce scarce;
 	scarce_init(&scarce);
@@ -146,7 +144,6 @@ START_TEST(no_memory)
 		ck_assert_int_eq(scarce.n_live, 0);
 	}
 }
-END_TEST
 
 /* With a member set to something else for the time of one look. */
 #define WRONG(member, value, text)                                                                                \
@@ -157,7 +154,7 @@ END_TEST
 		member = was;                                                                                     \
 	} while (0)
 
-START_TEST(the_check_can_fail)
+TEST(the_check_can_fail)
 {
 	static const char foreign[] = "a block is in a heap it does not belong to",
 			  order[] = "a heap is out of order";
@@ -193,17 +190,4 @@ START_TEST(the_check_can_fail)
 	WRONG(field.odd.n, 6, "an odd block is in no heap");
 	ck_assert_ptr_null(odd_blocks_check(&field.odd));
 	odd_blocks_deinit(&field.odd, &heap_libc);
-}
-END_TEST
-
-Suite *suite_odd_blocks(void)
-{
-	Suite *suite = suite_create("device/odd_blocks");
-	TCase *tcase = tcase_create("odd_blocks");
-	tcase_add_loop_test(tcase, against_a_list, 0, sizeof(size_maxima) / sizeof(size_maxima[0]));
-	tcase_add_test(tcase, the_longest_list);
-	tcase_add_test(tcase, no_memory);
-	tcase_add_test(tcase, the_check_can_fail);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -3,6 +3,7 @@
  * threads. That the scalar one is right the kernels' own tests say, by plain loops. */
 
 #include "daemon/device/engine/ukernel.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/convolutions.h"
 #include "tests/support/crew.h"
 
@@ -97,7 +98,7 @@ static void check_all(struct calls *c)
 	check_from(c, ISA_SCALAR);
 }
 
-START_TEST(every_isa)
+TEST(every_isa, .is_unbounded = true)
 {
 	const char *many = getenv("NPUMEM_RANDOM_CONVOLUTIONS");
 	int n = many ? atoi(many) : 250;
@@ -111,11 +112,10 @@ START_TEST(every_isa)
 		calls_free(&c);
 	}
 }
-END_TEST
 
 /* What is summed with pixels as rows: every number of them in a row and of vectors of output channels, taps that
  * lie in the padding on every side, rows and columns of outputs that see nothing else. */
-START_TEST(small_images)
+TEST(small_images, .is_slow = true, .is_unbounded = true)
 {
 	enum { FX8 = 0 };
 	uint64_t state = 9;
@@ -145,10 +145,9 @@ START_TEST(small_images)
 			calls_free(&c);
 		}
 }
-END_TEST
 
 /* Long sums: several segments of 32 bits, what wraps at 40 bits and what nearly does, split weights and not. */
-START_TEST(long_sums)
+TEST(long_sums, .is_unbounded = true)
 {
 	uint64_t state = 77;
 	for (unsigned t = 0; t < 3; t++)
@@ -166,11 +165,10 @@ START_TEST(long_sums)
 			calls_free(&c);
 		}
 }
-END_TEST
 
 /* Sums that are often ties, of weights whose products do not stay in 32 bits: rounded with what is below a unit.
  */
-START_TEST(ties)
+TEST(ties, .is_unbounded = true)
 {
 	uint64_t state = 31;
 	for (int i = 0; i < 36; i++) {
@@ -193,7 +191,6 @@ START_TEST(ties)
 		calls_free(&c);
 	}
 }
-END_TEST
 
 /* ---- stores ---- */
 
@@ -221,7 +218,7 @@ static int64_t store(const struct ukernel *u, const struct requantize *to, int64
 }
 
 /* All small sums, for every shift and rounding: the same as without that promise. */
-START_TEST(small_sums)
+TEST(small_sums, .is_unbounded = true)
 {
 	int8_t is[SUMS], want[SUMS];
 	const struct ukernel *u = ukernel_choose(UKERNEL_FX8, isa_best());
@@ -238,12 +235,11 @@ START_TEST(small_sums)
 		}
 	}
 }
-END_TEST
 
 /* ---- threads ---- */
 
-/* The same as alone (1), which is the same as without vectors (0). */
-START_TEST(shared)
+/* The same as alone. */
+static void share(enum isa isa)
 {
 	static const struct shape shapes[] = {
 		{2, 32, 40, 40, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
@@ -262,7 +258,7 @@ START_TEST(shared)
 			calls_fill(&c, role, &state);
 		size_t bytes = calls_bytes(&c.operands[OUT][0]);
 		void *want = malloc(bytes);
-		c.call.isa = _i ? isa_best() : ISA_SCALAR;
+		c.call.isa = isa;
 		calls_run(&c);
 		memcpy(want, c.operands[OUT][0].data, bytes);
 		const struct kernel_counts counts = c.call.counts;
@@ -272,23 +268,14 @@ START_TEST(shared)
 		calls_free(&c);
 	}
 }
-END_TEST
 
-Suite *suite_conv(void)
+TEST(shared, .is_unbounded = true)
 {
-	Suite *suite = suite_create("device/engine/conv");
-	TCase *tcase = tcase_create("conv"), *slow = tcase_create("conv_slow");
-	tcase_set_timeout(tcase, 0);
-	tcase_add_test(tcase, every_isa);
-	tcase_add_test(tcase, long_sums);
-	tcase_add_test(tcase, ties);
-	tcase_add_test(tcase, small_sums);
-	tcase_add_loop_test(tcase, shared, 1, 2);
-	suite_add_tcase(suite, tcase);
-	tcase_set_tags(slow, "slow");
-	tcase_set_timeout(slow, 0);
-	tcase_add_test(slow, small_images);
-	tcase_add_loop_test(slow, shared, 0, 1);
-	suite_add_tcase(suite, slow);
-	return suite;
+	share(isa_best());
+}
+
+/* Which is the same as without vectors. */
+TEST(shared_without_vectors, .is_slow = true, .is_unbounded = true)
+{
+	share(ISA_SCALAR);
 }

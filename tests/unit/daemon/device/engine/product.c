@@ -2,6 +2,7 @@
  * most negative ones, every rounding, sums that are narrow, widened, split and wrapped; and tiles shared by
  * threads. */
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 #include "tests/support/crew.h"
 
@@ -73,7 +74,7 @@ static void check_random(uint64_t *state, int64_t terms)
 	calls_free(&c);
 }
 
-START_TEST(every_isa)
+TEST(every_isa, .is_unbounded = true)
 {
 	const char *many = getenv("NPUMEM_RANDOM_PRODUCTS");
 	int n = many ? atoi(many) : 300;
@@ -83,10 +84,9 @@ START_TEST(every_isa)
 	for (int i = 0; i < n / 25; i++)
 		check_random(&state, oracle_between(&state, 70, 3000));
 }
-END_TEST
 
 /* More steps than are done between two looks, so that fx8 is widened as well, past what 32 bits hold. */
-START_TEST(long_sums)
+TEST(long_sums, .is_unbounded = true)
 {
 	uint64_t state = 3;
 	for (int64_t terms = 4095; terms < 200000; terms = terms * 2 + 1)
@@ -98,10 +98,9 @@ START_TEST(long_sums)
 			calls_free(&c);
 		}
 }
-END_TEST
 
 /* Strips that come in stretches, for blocks of several panels and of a tile's last rows. */
-START_TEST(long_sums_of_many_rows)
+TEST(long_sums_of_many_rows, .is_slow = true, .is_unbounded = true)
 {
 	static const struct shape shapes[] = {{7, 9001, 65}, {97, 8300, 3}, {203, 4100, 70}, {13, 200000, 2}};
 	uint64_t state = 4;
@@ -113,12 +112,11 @@ START_TEST(long_sums_of_many_rows)
 		calls_free(&c);
 	}
 }
-END_TEST
 
 /* ---- threads ---- */
 
 /* Several panels of several tiles: what threads share is what one makes, and all of it is told. */
-START_TEST(shared)
+TEST(shared, .is_unbounded = true)
 {
 	static const struct shape shape = {400, 3000, 100};
 	uint64_t state = 5;
@@ -144,21 +142,4 @@ START_TEST(shared)
 		free(want);
 		calls_free(&c);
 	}
-}
-END_TEST
-
-Suite *suite_product(void)
-{
-	Suite *suite = suite_create("device/engine/product");
-	TCase *tcase = tcase_create("product"), *slow = tcase_create("product_slow");
-	tcase_set_timeout(tcase, 0);
-	tcase_add_test(tcase, every_isa);
-	tcase_add_test(tcase, long_sums);
-	tcase_add_test(tcase, shared);
-	suite_add_tcase(suite, tcase);
-	tcase_set_tags(slow, "slow");
-	tcase_set_timeout(slow, 0);
-	tcase_add_test(slow, long_sums_of_many_rows);
-	suite_add_tcase(suite, slow);
-	return suite;
 }

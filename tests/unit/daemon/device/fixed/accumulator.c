@@ -1,9 +1,9 @@
 /* The accumulators: their exact ends, biases of every shift, wraps and their count, and the safe product counts
  * 131,071 (fx8), 511 (fx16) and 131,071 (fx16 with fx8 weights). */
-#include <check.h>
 
 #include "daemon/device/fixed/accumulator.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 static struct oracle exact(int64_t sum, int64_t bias, int64_t shift)
 {
@@ -22,7 +22,7 @@ static void check_total(int64_t sum, int64_t bias, int64_t shift, unsigned bits)
 		      (long long)want_wrapped);
 }
 
-START_TEST(totals_at_the_ends)
+TEST(totals_at_the_ends)
 {
 	for (unsigned bits = 32; bits <= 40; bits += 8) {
 		int64_t end = INT64_C(1) << (bits - 1);
@@ -47,9 +47,8 @@ START_TEST(totals_at_the_ends)
 		check_total(-(INT64_C(1) << 62), INT16_MAX, 39, bits);
 	}
 }
-END_TEST
 
-START_TEST(totals_against_the_oracle)
+TEST(totals_against_the_oracle)
 {
 	uint64_t state = 5;
 	for (int i = 0; i < 4000; i++) {
@@ -63,7 +62,6 @@ START_TEST(totals_against_the_oracle)
 		check_total(sum, bias, shift, i % 8 < 4 ? 32 : 40);
 	}
 }
-END_TEST
 
 static struct requantize to_fx16(int64_t shift, enum npumem_rounding rounding)
 {
@@ -72,7 +70,7 @@ static struct requantize to_fx16(int64_t shift, enum npumem_rounding rounding)
 	return requantize;
 }
 
-START_TEST(safe_product_counts)
+TEST(safe_product_counts)
 {
 	static const struct {
 		unsigned data_bytes, weight_bytes, bits;
@@ -90,7 +88,6 @@ START_TEST(safe_product_counts)
 		ck_assert_uint_eq(a.sum_bytes, 8);
 	}
 }
-END_TEST
 
 /* Finishes one row both ways (every count of products, so that sums are both widths and both paths are taken). */
 static void check_finish(unsigned data_bytes, int64_t n_products, int64_t bias_shift, int64_t shift, int mode,
@@ -129,7 +126,7 @@ static void check_finish(unsigned data_bytes, int64_t n_products, int64_t bias_s
 	ck_assert_int_eq(wrapped, want_wrapped);
 }
 
-START_TEST(rows_against_the_oracle)
+TEST(rows_against_the_oracle)
 {
 	static const int64_t products[] = {1, 511, 512, 131071, 131072};
 	static const int64_t bias_shifts[] = {0, 7, 15, 23, 24, 31, 32, 39, 40, 46, 254};
@@ -144,17 +141,4 @@ START_TEST(rows_against_the_oracle)
 			check_finish(2, products[p], bias_shifts[b], shift, mode, 1, &state);
 			check_finish(1 + b % 2, products[p], 0, shift, mode, -1, &state);
 		}
-}
-END_TEST
-
-Suite *suite_accumulator(void)
-{
-	Suite *suite = suite_create("device/fixed/accumulator");
-	TCase *tcase = tcase_create("accumulator");
-	tcase_add_test(tcase, totals_at_the_ends);
-	tcase_add_test(tcase, totals_against_the_oracle);
-	tcase_add_test(tcase, safe_product_counts);
-	tcase_add_test(tcase, rows_against_the_oracle);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,8 +1,8 @@
 /* Sums of terms whose formats are 0 to 127 bits apart. */
-#include <check.h>
 
 #include "daemon/device/fixed/align.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 static void check_sum(int64_t first, int64_t first_frac, int64_t second, int64_t second_frac, int64_t out_frac,
 		      int dtype, int mode)
@@ -23,7 +23,7 @@ static void check_sum(int64_t first, int64_t first_frac, int64_t second, int64_t
 		      (long long)got, (long long)want);
 }
 
-START_TEST(far_apart)
+TEST(far_apart)
 {
 	/* A tie (2^-1 Q.0 has none, but 1 Q.1 has) that the tiniest other term decides. */
 	for (int mode = 1; mode <= 3; mode++)
@@ -36,9 +36,8 @@ START_TEST(far_apart)
 				check_sum(one, 127, tiny, 0, 127, NPUMEM_FX16, mode);
 			}
 }
-END_TEST
 
-START_TEST(against_the_oracle)
+TEST(against_the_oracle)
 {
 	uint64_t state = 7;
 	for (int i = 0; i < 6000; i++) {
@@ -51,15 +50,4 @@ START_TEST(against_the_oracle)
 		check_sum(oracle_sample(&state, -end, end), first_frac, oracle_sample(&state, -end, end),
 			  second_frac, out_frac, i % 7 ? NPUMEM_FX16 : NPUMEM_FX8, i % 3 + 1);
 	}
-}
-END_TEST
-
-Suite *suite_align(void)
-{
-	Suite *suite = suite_create("device/fixed/align");
-	TCase *tcase = tcase_create("align");
-	tcase_add_test(tcase, far_apart);
-	tcase_add_test(tcase, against_the_oracle);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

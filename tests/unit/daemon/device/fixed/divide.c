@@ -1,9 +1,9 @@
 /* Rounded quotients by what a rounded quotient is: its error is at most half a unit, and a half goes where the
  * mode says. */
-#include <check.h>
 
 #include "daemon/device/fixed/divide.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 static struct oracle absolute(struct oracle a)
 {
@@ -48,16 +48,15 @@ static void check_divide(int64_t a, int64_t b, int64_t shift, int64_t low, int64
 	}
 }
 
-START_TEST(all_small_quotients)
+TEST(all_small_quotients)
 {
 	for (int64_t a = -40; a <= 40; a++)
 		for (int64_t b = 1; b <= 12; b++)
 			for (int64_t shift = -4; shift <= 4; shift++)
 				check_divide(a, b, shift, -8, 7);
 }
-END_TEST
 
-START_TEST(random_quotients)
+TEST(random_quotients)
 {
 	uint64_t state = 5;
 	for (int i = 0; i < 3000; i++) {
@@ -70,15 +69,4 @@ START_TEST(random_quotients)
 		else
 			check_divide(a, b, shift, INT32_MIN, INT32_MAX);
 	}
-}
-END_TEST
-
-Suite *suite_divide(void)
-{
-	Suite *suite = suite_create("device/fixed/divide");
-	TCase *tcase = tcase_create("divide");
-	tcase_add_test(tcase, all_small_quotients);
-	tcase_add_test(tcase, random_quotients);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

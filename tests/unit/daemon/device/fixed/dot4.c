@@ -1,10 +1,10 @@
 /* Dot products at the ends of their operands, over lengths around a part, on one and several left rows. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/device/fixed/dot4.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 enum { ROWS_MAX = 3, LENGTH_MAX = 1024 };
 
@@ -52,7 +52,7 @@ static void check_kind(unsigned kind, int64_t rows, int64_t length, unsigned lef
 		}
 }
 
-START_TEST(exact_at_the_ends)
+TEST(exact_at_the_ends)
 {
 	static const int64_t lengths[] = {0, 8, 16, 248, 256, 264, 512, 1024};
 	for (unsigned kind = 0; kind < 4; kind++)
@@ -60,10 +60,9 @@ START_TEST(exact_at_the_ends)
 			for (unsigned fill = 0; fill < 9; fill++)
 				check_kind(kind, 1 + l % ROWS_MAX, lengths[l], fill / 3, fill % 3);
 }
-END_TEST
 
 /* As many all-minimum products as a narrow sum may have: 2^31 - 2^14. */
-START_TEST(the_longest_narrow_sum)
+TEST(the_longest_narrow_sum)
 {
 	int64_t length = 131064;
 	int16_t *left = malloc((size_t)length * sizeof(*left));
@@ -82,15 +81,4 @@ START_TEST(the_longest_narrow_sum)
 	ck_assert_int_eq(sums[3], -length * 128 * 127);
 	free(left);
 	free(right);
-}
-END_TEST
-
-Suite *suite_dot4(void)
-{
-	Suite *suite = suite_create("device/fixed/dot4");
-	TCase *tcase = tcase_create("dot4");
-	tcase_add_test(tcase, exact_at_the_ends);
-	tcase_add_test(tcase, the_longest_narrow_sum);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,9 +1,9 @@
 /* Means: the truncated reciprocal's own examples and its distance from the truth. */
-#include <check.h>
+#include "tests/support/test.h"
 
 #include "daemon/device/fixed/mean.h"
 
-START_TEST(reciprocals)
+TEST(reciprocals)
 {
 	static const struct mean means[] = {
 		{1, 16384, 14}, {2, 16384, 15}, {3, 21845, 16},	 {4, 16384, 16},
@@ -15,10 +15,9 @@ START_TEST(reciprocals)
 		ck_assert_int_eq(mean.shift, means[i].shift);
 	}
 }
-END_TEST
 
 /* "Result differs from the exactly rounded mean by at most 1 lsb." */
-START_TEST(one_unit_apart)
+TEST(one_unit_apart)
 {
 	int64_t saturated = 0, apart = 0;
 	for (int64_t n = 1; n <= 300; n++)
@@ -38,10 +37,9 @@ START_TEST(one_unit_apart)
 	ck_assert_int_gt(apart, 0);
 	ck_assert_int_eq(saturated, 0);
 }
-END_TEST
 
 /* The largest sum that an accumulator holds, in formats that saturate it and that leave nothing of it. */
-START_TEST(ends)
+TEST(ends)
 {
 	struct mean mean;
 	int64_t saturated = 0;
@@ -55,16 +53,4 @@ START_TEST(ends)
 			 0);
 	ck_assert_int_eq(mean_exact(&mean, -(INT64_C(1) << 39), 127, 0, NPUMEM_UP, -32768, 32767, &saturated), 0);
 	ck_assert_int_eq(saturated, 2);
-}
-END_TEST
-
-Suite *suite_mean(void)
-{
-	Suite *suite = suite_create("device/fixed/mean");
-	TCase *tcase = tcase_create("mean");
-	tcase_add_test(tcase, reciprocals);
-	tcase_add_test(tcase, one_unit_apart);
-	tcase_add_test(tcase, ends);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

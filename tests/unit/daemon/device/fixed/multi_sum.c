@@ -1,8 +1,8 @@
 /* Sums rounded by themselves, against numbers of 512 bits: far apart, cancelling, wrapping. */
-#include <check.h>
 
 #include "daemon/device/fixed/multi_sum.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 struct totals {
 	unsigned n, bytes;
@@ -35,7 +35,7 @@ static void check_sums(const struct totals *s)
 	ck_assert_int_eq(wrapped, want_wrapped);
 }
 
-START_TEST(random_sums)
+TEST(random_sums)
 {
 	uint64_t state = 41;
 	for (int round = 0; round < 2500; round++) {
@@ -52,10 +52,9 @@ START_TEST(random_sums)
 		check_sums(&s);
 	}
 }
-END_TEST
 
 /* 2^10 * 2^90 - 1 * 2^100, and what is left decides. */
-START_TEST(totals_that_cancel_beyond_64_bits)
+TEST(totals_that_cancel_beyond_64_bits)
 {
 	for (int64_t rest = -3; rest <= 3; rest++)
 		for (int64_t more = -1; more <= 1; more++) {
@@ -72,15 +71,4 @@ START_TEST(totals_that_cancel_beyond_64_bits)
 			other_order.shifts[2] = -90;
 			check_sums(&other_order);
 		}
-}
-END_TEST
-
-Suite *suite_multi_sum(void)
-{
-	Suite *suite = suite_create("device/fixed/partial");
-	TCase *tcase = tcase_create("multi_sum");
-	tcase_add_test(tcase, random_sums);
-	tcase_add_test(tcase, totals_that_cancel_beyond_64_bits);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,10 +1,10 @@
 /* fp32 to fixed point and back: the arithmetic chapter's figures, infinities, subnormals, ties. */
-#include <check.h>
 #include <math.h>
 
 #include "daemon/device/fixed/real.h"
 #include "daemon/device/fixed/round.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 /* Round(real * 2^frac_bits), and whether that saturated. */
 static int64_t quantize(float real, int64_t frac_bits, enum npumem_rounding rounding, int64_t low, int64_t high,
@@ -14,7 +14,7 @@ static int64_t quantize(float real, int64_t frac_bits, enum npumem_rounding roun
 	return round_clamp(parts.mantissa, -(parts.exponent + frac_bits), rounding, low, high, saturated);
 }
 
-START_TEST(worked_examples)
+TEST(worked_examples)
 {
 	int64_t saturated = 0;
 	/* "Round(0.85 * 128) = Round(108.8) = 109 (0x6D)" */
@@ -36,9 +36,8 @@ START_TEST(worked_examples)
 	ck_assert(real_to_fp32(INT8_MAX, 7, NPUMEM_UP) == 0.9921875f);
 	ck_assert(real_to_fp32(INT16_MAX, 15, NPUMEM_UP) == 0.999969482421875f);
 }
-END_TEST
 
-START_TEST(infinities_saturate)
+TEST(infinities_saturate)
 {
 	int64_t saturated = 0;
 	ck_assert_int_eq(quantize(INFINITY, 0, NPUMEM_UP, INT8_MIN, INT8_MAX, &saturated), INT8_MAX);
@@ -56,9 +55,8 @@ START_TEST(infinities_saturate)
 		}
 	}
 }
-END_TEST
 
-START_TEST(the_smallest)
+TEST(the_smallest)
 {
 	int64_t saturated = 0;
 	float least = ldexpf(1.0f, -149);
@@ -73,9 +71,8 @@ START_TEST(the_smallest)
 	ck_assert(real_to_fp32(0, 127, NPUMEM_UP) == 0.0f);
 	ck_assert_int_eq(saturated, 0);
 }
-END_TEST
 
-START_TEST(integers_of_more_than_24_bits)
+TEST(integers_of_more_than_24_bits)
 {
 	/* 2^24 + 1 is a tie between 2^24 and 2^24 + 2. */
 	ck_assert(real_to_fp32(16777217, 0, NPUMEM_CONVERGENT) == 16777216.0f);
@@ -89,9 +86,8 @@ START_TEST(integers_of_more_than_24_bits)
 	ck_assert(real_to_fp32(INT32_MAX, 0, NPUMEM_UP) == 2147483648.0f);
 	ck_assert(real_to_fp32(16777215, 0, NPUMEM_UP) == 16777215.0f);
 }
-END_TEST
 
-START_TEST(against_long_double)
+TEST(against_long_double)
 {
 	uint64_t state = 8;
 	for (int i = 0; i < 20000; i++) {
@@ -109,18 +105,4 @@ START_TEST(against_long_double)
 		want = want < INT32_MIN ? INT32_MIN : want > INT32_MAX ? INT32_MAX : want;
 		ck_assert(got == (int64_t)want && saturated == out);
 	}
-}
-END_TEST
-
-Suite *suite_real(void)
-{
-	Suite *suite = suite_create("device/fixed/real");
-	TCase *tcase = tcase_create("real");
-	tcase_add_test(tcase, worked_examples);
-	tcase_add_test(tcase, infinities_saturate);
-	tcase_add_test(tcase, the_smallest);
-	tcase_add_test(tcase, integers_of_more_than_24_bits);
-	tcase_add_test(tcase, against_long_double);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,8 +1,8 @@
 /* Rows against the oracle: every container, shifts at and past the width, lengths around a block, relu limits. */
-#include <check.h>
 
 #include "daemon/device/fixed/requantize.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 enum { LENGTH_MAX = 2050 };
 
@@ -57,7 +57,7 @@ static void check_row(int dtype, int64_t shift, int mode, int64_t n, bool narrow
 	ck_assert_int_eq(saturated32, clamped);
 }
 
-START_TEST(shifts_and_containers)
+TEST(shifts_and_containers)
 {
 	static const int dtypes[] = {NPUMEM_INT8,  NPUMEM_UINT8,  NPUMEM_INT16, NPUMEM_UINT16,
 				     NPUMEM_INT32, NPUMEM_UINT32, NPUMEM_FX8,	NPUMEM_FX16};
@@ -72,9 +72,8 @@ START_TEST(shifts_and_containers)
 					check_row(dtypes[d], shifts[s], mode, 24, true, &state);
 			}
 }
-END_TEST
 
-START_TEST(lengths_around_a_block)
+TEST(lengths_around_a_block)
 {
 	static const int64_t lengths[] = {0, 1, 1023, 1024, 1025, 2050};
 	uint64_t state = 3;
@@ -83,10 +82,9 @@ START_TEST(lengths_around_a_block)
 		check_row(NPUMEM_FX16, -2, NPUMEM_UP, lengths[i], false, &state);
 	}
 }
-END_TEST
 
 /* What the limits change is not saturation; a value that both change is. */
-START_TEST(limits_do_not_count)
+TEST(limits_do_not_count)
 {
 	struct requantize requantize;
 	requantize_init(&requantize, NPUMEM_FX8, 0, NPUMEM_UP);
@@ -100,16 +98,4 @@ START_TEST(limits_do_not_count)
 	static const int8_t want[] = {0, 0, 0, 3, 6, 6, 6};
 	ck_assert_mem_eq(out, want, sizeof(want));
 	ck_assert_mem_eq(out32, want, sizeof(want));
-}
-END_TEST
-
-Suite *suite_requantize(void)
-{
-	Suite *suite = suite_create("device/fixed/requantize");
-	TCase *tcase = tcase_create("requantize");
-	tcase_add_test(tcase, shifts_and_containers);
-	tcase_add_test(tcase, lengths_around_a_block);
-	tcase_add_test(tcase, limits_do_not_count);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,8 +1,8 @@
 /* Two sums in one accumulator, against numbers of 512 bits. */
-#include <check.h>
 
 #include "daemon/device/fixed/rescaled_sum.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 struct totals {
 	unsigned bytes;
@@ -34,7 +34,7 @@ static void check_sums(const struct totals *s)
 	ck_assert_int_eq(wrapped, want_wrapped > 0);
 }
 
-START_TEST(random_sums)
+TEST(random_sums)
 {
 	uint64_t state = 43;
 	for (int round = 0; round < 6000; round++) {
@@ -52,10 +52,9 @@ START_TEST(random_sums)
 		});
 	}
 }
-END_TEST
 
 /* The ends of the accumulator, before and after the shift. */
-START_TEST(ends)
+TEST(ends)
 {
 	for (unsigned bytes = 1; bytes <= 2; bytes++)
 		for (int64_t between = -66; between <= 66; between++)
@@ -66,15 +65,4 @@ START_TEST(ends)
 					check_sums(&(struct totals){bytes, part + off, off, 0, 0, between, 20, 1});
 					check_sums(&(struct totals){bytes, off, end + off, 0, 0, between, 20, 2});
 				}
-}
-END_TEST
-
-Suite *suite_rescaled_sum(void)
-{
-	Suite *suite = suite_create("device/fixed/rescaled");
-	TCase *tcase = tcase_create("rescaled_sum");
-	tcase_add_test(tcase, random_sums);
-	tcase_add_test(tcase, ends);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

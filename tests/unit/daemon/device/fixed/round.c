@@ -1,15 +1,15 @@
 /* One value: the arithmetic chapter's own figures, ties of both signs, every shift count, and the oracle. */
-#include <check.h>
 
 #include "daemon/device/fixed/round.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 static int64_t clamp16(int64_t x, int64_t shift, enum npumem_rounding rounding, int64_t *saturated)
 {
 	return round_clamp(x, shift, rounding, INT16_MIN, INT16_MAX, saturated);
 }
 
-START_TEST(worked_examples)
+TEST(worked_examples)
 {
 	int64_t saturated = 0;
 	/* "For an FX value 0x24 in Q.8 format the FX value in Q.12 format: 0x24 << (12 - 8) = 0x240" */
@@ -21,7 +21,6 @@ START_TEST(worked_examples)
 	ck_assert_int_eq(clamp16(0x24, 3, NPUMEM_NEAREST, &saturated), 5);
 	ck_assert_int_eq(saturated, 0);
 }
-END_TEST
 
 static const struct {
 	int64_t x, up, convergent, nearest;
@@ -30,7 +29,7 @@ static const struct {
 	{1, 1, 0, 1},	  {2, 1, 1, 1},	    {3, 2, 2, 2},     {5, 3, 2, 3},   {7, 4, 4, 4},
 };
 
-START_TEST(ties_of_both_signs)
+TEST(ties_of_both_signs)
 {
 	for (unsigned i = 0; i < sizeof(halves) / sizeof(halves[0]); i++) {
 		int64_t x = halves[i].x;
@@ -42,9 +41,8 @@ START_TEST(ties_of_both_signs)
 		ck_assert_int_eq(round_right32((int32_t)x, 1, NPUMEM_NEAREST), halves[i].nearest);
 	}
 }
-END_TEST
 
-START_TEST(at_and_past_the_width)
+TEST(at_and_past_the_width)
 {
 	/* -2^63 / 2^64 is the tie -1/2: only away from zero gives -1. */
 	ck_assert_int_eq(round_right(INT64_MIN, 64, NPUMEM_NEAREST), -1);
@@ -64,9 +62,8 @@ START_TEST(at_and_past_the_width)
 	 */
 	ck_assert_int_eq(round_right(127, 2, NPUMEM_UP), 32);
 }
-END_TEST
 
-START_TEST(left_to_the_very_end)
+TEST(left_to_the_very_end)
 {
 	int64_t saturated = 0;
 	ck_assert_int_eq(clamp16(-1, -15, NPUMEM_UP, &saturated), INT16_MIN);
@@ -80,9 +77,8 @@ START_TEST(left_to_the_very_end)
 	ck_assert_int_eq(round_clamp(-1, -3, NPUMEM_UP, 0, UINT32_MAX, &saturated), 0);
 	ck_assert_int_eq(saturated, 3);
 }
-END_TEST
 
-START_TEST(against_the_oracle)
+TEST(against_the_oracle)
 {
 	static const int64_t edges[] = {INT64_MIN, INT64_MIN + 1, -3,	    -2, -1, 0, 1, 2,
 					3,	   INT64_MAX - 1, INT64_MAX};
@@ -105,18 +101,4 @@ START_TEST(against_the_oracle)
 			}
 		}
 	}
-}
-END_TEST
-
-Suite *suite_round(void)
-{
-	Suite *suite = suite_create("device/fixed/round");
-	TCase *tcase = tcase_create("round");
-	tcase_add_test(tcase, worked_examples);
-	tcase_add_test(tcase, ties_of_both_signs);
-	tcase_add_test(tcase, at_and_past_the_width);
-	tcase_add_test(tcase, left_to_the_very_end);
-	tcase_add_test(tcase, against_the_oracle);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,12 +1,12 @@
 /* What two places have in common, against maps of their bytes. */
 #include "daemon/device/geometry/intersect.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/random_place.h"
+#include "tests/support/test.h"
 
 enum { NPUS_MAX = 8, NPU_BYTES = 1 << 13 };
 
@@ -101,7 +101,7 @@ static void check_first(const struct pair *pair)
 }
 
 /* Every pair of kinds that is asked for, and some more. */
-START_TEST(as_the_bytes_say)
+TEST(as_the_bytes_say, .to = sizeof(n_npus) / sizeof(n_npus[0]))
 {
 	static const unsigned kinds[] = {KINDS_DATA,
 					 KINDS_FOOTPRINT,
@@ -134,7 +134,6 @@ START_TEST(as_the_bytes_say)
 		}
 	}
 }
-END_TEST
 
 static struct npumem_place strided(const struct npumem_geometry *geometry, int64_t n, int64_t h, int64_t w,
 				   struct npumem_dims stride, int64_t offset)
@@ -163,7 +162,7 @@ static int64_t steps_of(const struct npumem_geometry *geometry, const struct npu
 }
 
 /* What lies between each other's words on a GiB is told apart in a few steps. */
-START_TEST(apart_on_large_npus)
+TEST(apart_on_large_npus)
 {
 	const struct npumem_geometry geometry = {64, 1 << 30, 8, 128};
 	const struct npumem_dims two = {1, 1, 1, 2}, halves = {4096, 1, 64, 1};
@@ -177,7 +176,6 @@ START_TEST(apart_on_large_npus)
 	b = strided(&geometry, 1, 1, (1 << 30) / 202 - 1, (struct npumem_dims){1, 1, 1, 202}, 1);
 	ck_assert_int_le(steps_of(&geometry, &a, &b), 60);
 }
-END_TEST
 
 static bool in_steps(int64_t at, const struct npumem_place *place)
 {
@@ -186,7 +184,7 @@ static bool in_steps(int64_t at, const struct npumem_place *place)
 }
 
 /* Bytes at two regular distances: the first that both have is found, wherever their periods meet. */
-START_TEST(two_periods)
+TEST(two_periods)
 {
 	const struct npumem_geometry geometry = {1, 1 << 16, 8, 128};
 	uint64_t random = 11;
@@ -211,19 +209,17 @@ START_TEST(two_periods)
 	}
 	ck_assert_uint_ge(n_far, 5);
 }
-END_TEST
 
 /* Wide gaps are passed by at once, also between words of strides that do not nest. */
-START_TEST(gaps_of_tangled_strides)
+TEST(gaps_of_tangled_strides)
 {
 	const struct npumem_geometry geometry = {64, 1 << 30, 8, 128};
 	struct npumem_place a = strided(&geometry, 1, 500, 500, (struct npumem_dims){1, 1, 1000003, 1000000}, 0);
 	struct npumem_place b = strided(&geometry, 1, 1, 900, (struct npumem_dims){1, 1, 1, 1000000}, 500000);
 	ck_assert_int_le(steps_of(&geometry, &a, &b), 4000);
 }
-END_TEST
 
-START_TEST(the_same_elements)
+TEST(the_same_elements)
 {
 	const struct npumem_geometry geometry = {4, 4096, 8, 128};
 	struct npumem_place a = strided(&geometry, 1, 2, 3, (struct npumem_dims){9, 9, 4, 1}, 0), b = a;
@@ -234,18 +230,4 @@ START_TEST(the_same_elements)
 	b = a;
 	b.address++;
 	ck_assert(!intersect_same(&a, &b));
-}
-END_TEST
-
-Suite *suite_intersect(void)
-{
-	Suite *suite = suite_create("device/intersect");
-	TCase *tcase = tcase_create("intersect");
-	tcase_add_loop_test(tcase, as_the_bytes_say, 0, sizeof(n_npus) / sizeof(n_npus[0]));
-	tcase_add_test(tcase, apart_on_large_npus);
-	tcase_add_test(tcase, two_periods);
-	tcase_add_test(tcase, gaps_of_tangled_strides);
-	tcase_add_test(tcase, the_same_elements);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

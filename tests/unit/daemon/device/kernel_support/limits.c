@@ -1,5 +1,5 @@
 /* relu= in both containers, frac_bits from 0 past the container. */
-#include <check.h>
+#include "tests/support/test.h"
 
 #include "daemon/device/kernel_support/limits.h"
 
@@ -14,7 +14,7 @@ static void check_limits(int dtype, int64_t frac_bits, int64_t relu, int64_t low
 	ck_assert_int_eq(requantize.limit_high, high);
 }
 
-START_TEST(every_choice)
+TEST(every_choice)
 {
 	check_limits(NPUMEM_FX8, 4, 0, -128, 127); /* not given */
 	check_limits(NPUMEM_FX8, 4, 1, -128, 127);
@@ -26,10 +26,9 @@ START_TEST(every_choice)
 	check_limits(NPUMEM_FX16, 0, 3, -1, 1);
 	check_limits(NPUMEM_FX16, 0, 4, 0, 6);
 }
-END_TEST
 
 /* "Relu1 in Q.7/int8 is [-128, 127]; frac bits beyond the container just leave the container limit." */
-START_TEST(past_the_container)
+TEST(past_the_container)
 {
 	check_limits(NPUMEM_FX8, 7, 3, -128, 127);
 	check_limits(NPUMEM_FX8, 6, 3, -64, 64);
@@ -41,15 +40,4 @@ START_TEST(past_the_container)
 		check_limits(NPUMEM_FX16, frac_bits, 4, 0, 32767);
 		check_limits(NPUMEM_FX8, frac_bits, 3, -128, 127);
 	}
-}
-END_TEST
-
-Suite *suite_limits(void)
-{
-	Suite *suite = suite_create("device/kernel_support/limits");
-	TCase *tcase = tcase_create("limits");
-	tcase_add_test(tcase, every_choice);
-	tcase_add_test(tcase, past_the_container);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,8 +1,8 @@
 /* The k best against a full sort by comparison of all pairs. */
-#include <check.h>
 
 #include "daemon/device/kernel_support/order_best.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 enum { MOST = 200 };
 
@@ -34,7 +34,7 @@ static void check_best(const int64_t *values, int64_t n, int64_t k, bool backwar
 	}
 }
 
-START_TEST(against_ranks)
+TEST(against_ranks)
 {
 	uint64_t state = 61;
 	int64_t values[MOST];
@@ -49,9 +49,8 @@ START_TEST(against_ranks)
 		check_best(values, n, oracle_between(&state, 1, MOST), round % 2);
 	}
 }
-END_TEST
 
-START_TEST(sorted_sequences)
+TEST(sorted_sequences)
 {
 	int64_t up[MOST], down[MOST];
 	for (int64_t i = 0; i < MOST; i++) {
@@ -63,15 +62,4 @@ START_TEST(sorted_sequences)
 		check_best(down, MOST, k, false);
 		check_best(up, MOST, k, true);
 	}
-}
-END_TEST
-
-Suite *suite_order_best(void)
-{
-	Suite *suite = suite_create("device/kernel_support/order_best");
-	TCase *tcase = tcase_create("order_best");
-	tcase_add_test(tcase, against_ranks);
-	tcase_add_test(tcase, sorted_sequences);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,5 +1,6 @@
 /* Element-wise kernels over features of every tail, dense, on lanes and in place, under every instruction set:
  * each must do what it does by scalars. What that is the kernels' own tests say. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 
 enum { WIDTH_MAX = 70 };
@@ -85,20 +86,10 @@ static void check_width(int kernel, int64_t w, uint64_t *state)
 	calls_free(&c);
 }
 
-START_TEST(every_tail)
+TEST(every_tail)
 {
 	uint64_t state = 5;
 	for (size_t k = 0; k < sizeof(kernels) / sizeof(kernels[0]); k++)
 		for (int64_t w = 1; w <= WIDTH_MAX; w++)
 			check_width(kernels[k], w, &state);
-}
-END_TEST
-
-Suite *suite_walk(void)
-{
-	Suite *suite = suite_create("device/kernel_support/walk");
-	TCase *tcase = tcase_create("walk");
-	tcase_add_test(tcase, every_tail);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -3,6 +3,7 @@
  * reference refuses, the kernel's check refuses. */
 #include <stdio.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 
 enum { CASES_MIN = 40, CASES_REFUSED_MIN = 1, WORD_BYTES = 64 };
@@ -150,7 +151,7 @@ static void free_one(struct one *one)
 		free(one->expected[r]);
 }
 
-START_TEST(cases)
+TEST(cases, .to = (int)npumem_n_kernel_rows)
 {
 	const struct npumem_kernel_row *row = &npumem_kernel_rows[_i];
 	char heading[WORD_BYTES + 16];
@@ -172,14 +173,5 @@ START_TEST(cases)
 	ck_assert_msg(n_run >= CASES_MIN && n_refused >= CASES_REFUSED_MIN, "%s: %u cases, %u refused", row->name,
 		      n_run, n_refused);
 }
-END_TEST
 
-Suite *suite_cases(void)
-{
-	Suite *suite = suite_create("device/kernels/cases");
-	TCase *tcase = tcase_create("cases");
-	tcase_add_unchecked_fixture(tcase, read_all, free_all);
-	tcase_add_loop_test(tcase, cases, 0, (int)npumem_n_kernel_rows);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(read_all, free_all, .is_once = true)

@@ -1,8 +1,9 @@
 /* Sums of more than 2^24 elements, which the accumulator no longer holds: avepool and reduce_sum. Too large for
  * cases.py. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 
-START_TEST(avepool)
+TEST(avepool, .is_slow = true)
 {
 	for (int64_t more = 0; more <= 1; more++) {
 		struct calls c;
@@ -17,9 +18,8 @@ START_TEST(avepool)
 		calls_free(&c);
 	}
 }
-END_TEST
 
-START_TEST(reduce_sum)
+TEST(reduce_sum, .is_slow = true)
 {
 	for (int dtype = NPUMEM_FX8; dtype <= NPUMEM_FX16; dtype++)
 		for (int64_t more = 0; more <= 1; more++) {
@@ -40,16 +40,4 @@ START_TEST(reduce_sum)
 			ck_assert_int_eq(c.call.counts.saturated, 0);
 			calls_free(&c);
 		}
-}
-END_TEST
-
-Suite *suite_large_sums(void)
-{
-	Suite *suite = suite_create("device/kernels/large_sums");
-	TCase *tcase = tcase_create("large_sums_slow");
-	tcase_set_tags(tcase, "slow");
-	tcase_add_test(tcase, avepool);
-	tcase_add_test(tcase, reduce_sum);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

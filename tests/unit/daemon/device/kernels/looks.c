@@ -1,5 +1,6 @@
 /* Windows, rows, taps and phases are as long as a client says: between two looks there is a piece of work however
  * long they are. How many looks there are at least follows from the elements of each step of the work. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/convolutions.h"
 
 enum {
@@ -78,7 +79,7 @@ static void convolve(struct calls *c, int number, const struct calls_types *type
 	set_up(c, number, &s, types, frac_bits, false);
 }
 
-START_TEST(phases)
+TEST(phases)
 {
 	const int64_t frac_bits[4] = {4, 4, 4, 4};
 	const struct shape shape = {.n = 1,
@@ -95,9 +96,8 @@ START_TEST(phases)
 	/* One look for each phase's pack, one for its data and one for its outputs. */
 	check_looks(&c, "a transposed convolution", 3 * SIDE * SIDE * PIECE);
 }
-END_TEST
 
-START_TEST(long_weights)
+TEST(long_weights)
 {
 	const struct shape shape = {.w = LONG, .kh = 1, .kw = LONG - 10, .stride_h = 1, .stride_w = 1};
 	struct calls c;
@@ -106,9 +106,8 @@ START_TEST(long_weights)
 	check_looks(&c, "a convolution of long weights",
 		    LONG * 2 / CLEARED + 2 * (int64_t)shape.kw + shape.kw / 2);
 }
-END_TEST
 
-START_TEST(long_rows)
+TEST(long_rows)
 {
 	const struct shape shape = {
 		.w = LONG, .kh = 1, .kw = 3, .stride_h = 1, .stride_w = 1, .left = 1, .right = 1};
@@ -120,10 +119,9 @@ START_TEST(long_rows)
 	/* The plane is zeroed and filled, outputs are made. */
 	check_looks(&c, "a depthwise convolution", 2 * LONG + LONG * 2 / CLEARED);
 }
-END_TEST
 
 /* All of a window but some taps lies beside the input. */
-START_TEST(long_windows)
+TEST(long_windows)
 {
 	enum { TAPS = LONG - 10, BESIDE = LONG - 12, OUTPUTS = 4 };
 	const struct shape shape = {.w = LONG,
@@ -140,9 +138,8 @@ START_TEST(long_windows)
 	int64_t cleared = (8 + OUTPUTS) * TAPS * 2 / CLEARED;
 	check_looks(&c, "a convolution of long windows", cleared + 2 * TAPS + OUTPUTS * TAPS / 4);
 }
-END_TEST
 
-START_TEST(pools)
+TEST(pools)
 {
 	static const int numbers[] = {NPUMEM_KERNEL_MAXPOOL, NPUMEM_KERNEL_AVEPOOL};
 	for (unsigned i = 0; i < 2; i++) {
@@ -155,18 +152,4 @@ START_TEST(pools)
 		/* Each column is begun and takes in a row; each value takes in three columns. */
 		check_looks(&c, c.call.row->name, 2 * 6 * (int64_t)LONG);
 	}
-}
-END_TEST
-
-Suite *suite_looks(void)
-{
-	Suite *suite = suite_create("device/kernels/looks");
-	TCase *tcase = tcase_create("looks");
-	tcase_add_test(tcase, phases);
-	tcase_add_test(tcase, long_weights);
-	tcase_add_test(tcase, long_rows);
-	tcase_add_test(tcase, long_windows);
-	tcase_add_test(tcase, pools);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -2,6 +2,7 @@
  * there. Calls that take long have progress, and can be cancelled. Every kernel has a call. */
 #include <stdio.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 
 enum { LINE_BYTES = 512 };
@@ -188,7 +189,7 @@ static bool lists(const char *names, const char *kernel)
 	return false;
 }
 
-START_TEST(refusals)
+TEST(refusals, .to = (int)npumem_n_kernel_rows)
 {
 	const char *kernel = npumem_kernel_rows[_i].name;
 	char line[LINE_BYTES];
@@ -221,14 +222,4 @@ START_TEST(refusals)
 	if (mine)
 		calls_free(&c);
 	ck_assert_msg(n_calls > 0 && n_changes > 2, "%s: %u calls, %u changes", kernel, n_calls, n_changes);
-}
-END_TEST
-
-Suite *suite_refusals(void)
-{
-	Suite *suite = suite_create("device/kernels/refusals");
-	TCase *tcase = tcase_create("refusals");
-	tcase_add_loop_test(tcase, refusals, 0, (int)npumem_n_kernel_rows);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

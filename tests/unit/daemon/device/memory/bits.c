@@ -1,10 +1,10 @@
 /* Ranges of bits against an array of bools, at every position in a word. */
 #include "daemon/device/memory/bits.h"
 
-#include <check.h>
 #include <string.h>
 
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 enum { N_BITS = 64 * 12 };
 
@@ -63,7 +63,7 @@ static void one_range(struct bitmap *map, uint64_t *random, int64_t from, int64_
 	compare(map, "clear", from, n);
 }
 
-START_TEST(every_range)
+TEST(every_range)
 {
 	static struct bitmap map;
 	static const int64_t lengths[] = {0,   1,   2,	 31,  62,  63,	64,  65, 127,
@@ -73,9 +73,8 @@ START_TEST(every_range)
 		for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 			one_range(&map, &random, from, lengths[i]);
 }
-END_TEST
 
-START_TEST(moves_down)
+TEST(moves_down)
 {
 	static struct bitmap map;
 	uint64_t random = 12;
@@ -87,15 +86,4 @@ START_TEST(moves_down)
 		memmove(&map.bits[to], &map.bits[from], (size_t)n * sizeof(map.bits[0]));
 		compare(&map, "move", from, n);
 	}
-}
-END_TEST
-
-Suite *suite_bits(void)
-{
-	Suite *suite = suite_create("device/bits");
-	TCase *tcase = tcase_create("bits");
-	tcase_add_test(tcase, every_range);
-	tcase_add_test(tcase, moves_down);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -3,11 +3,11 @@
  * they do. */
 #include "daemon/device/memory/blocks.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 enum { BYTES_MAX = 700000 };
 
@@ -76,7 +76,7 @@ static void choose_pitches(uint64_t *random, const struct blocks *b, int64_t *pi
 		b->n[inner] * pitch[inner] + (oracle_between(random, 0, 1) ? 0 : oracle_between(random, 0, 70));
 }
 
-START_TEST(copies_and_fills)
+TEST(copies_and_fills)
 {
 	uint64_t random = 1;
 	for (int64_t bytes = 1; bytes <= 320; bytes++)
@@ -91,10 +91,9 @@ START_TEST(copies_and_fills)
 			check(&random, &b, FILL, bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1, (enum isa)isa);
 		}
 }
-END_TEST
 
 /* Elements that stand apart on one side, in every distance and number. */
-START_TEST(elements_apart)
+TEST(elements_apart)
 {
 	uint64_t random = 2;
 	for (int64_t bytes = 1; bytes <= 8; bytes++)
@@ -114,9 +113,8 @@ START_TEST(elements_apart)
 					check(&random, &back, COPY, 1, (enum isa)isa);
 			}
 }
-END_TEST
 
-START_TEST(long_blocks)
+TEST(long_blocks)
 {
 	uint64_t random = 3;
 	static const int64_t sizes[] = {1023, 2047, 2048, 2049, 3136, 16384, 100001};
@@ -129,10 +127,9 @@ START_TEST(long_blocks)
 			check(&random, &b, FILL, 1, (enum isa)isa);
 		}
 }
-END_TEST
 
 /* Every tail in both directions, and the words of packed modes, touching or not. */
-START_TEST(transposes)
+TEST(transposes)
 {
 	uint64_t random = 4;
 	for (int64_t bytes = 1; bytes <= BLOCKS_TRANSPOSE_BYTES_MAX; bytes *= 2)
@@ -148,10 +145,9 @@ START_TEST(transposes)
 					check(&random, &b, TRANSPOSE, 1, ISA_SCALAR);
 			}
 }
-END_TEST
 
 /* Words go through a buffer where they do not touch. */
-START_TEST(many_words)
+TEST(many_words)
 {
 	uint64_t random = 5;
 	for (int64_t bytes = 1; bytes <= 4; bytes *= 2)
@@ -169,18 +165,4 @@ START_TEST(many_words)
 			back.from_pitch[0] = lanes * bytes + 8;
 			check(&random, &back, TRANSPOSE, 1, isa_best());
 		}
-}
-END_TEST
-
-Suite *suite_blocks(void)
-{
-	Suite *suite = suite_create("device/blocks");
-	TCase *tcase = tcase_create("blocks");
-	tcase_add_test(tcase, copies_and_fills);
-	tcase_add_test(tcase, elements_apart);
-	tcase_add_test(tcase, long_blocks);
-	tcase_add_test(tcase, transposes);
-	tcase_add_test(tcase, many_words);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "daemon/device/internal.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 /* A device in which everything may happen: hosts and guests, views, gaps, and as many blocks as the arena has
@@ -215,7 +216,7 @@ static int alloc_without_safe_room(struct stage *stage)
 	return alloc(stage, &request);
 }
 
-START_TEST(allocation)
+TEST(allocation)
 {
 	each_allocation(alloc_into_the_gap, 0, 2);
 	each_allocation(alloc_where_it_must_be, 0, 1);
@@ -226,7 +227,6 @@ START_TEST(allocation)
 	each_allocation(alloc_without_room, NPUMEM_RESOURCE_EXHAUSTED, 1);
 	each_allocation(alloc_without_safe_room, NPUMEM_FAILED_PRECONDITION, 1);
 }
-END_TEST
 
 /* ---- the other calls ---- */
 
@@ -279,7 +279,7 @@ static void make_former_guests(struct rig *rig)
 	rig_release(rig, host);
 }
 
-START_TEST(others)
+TEST(others)
 {
 	each_allocation(views, 0, 1);
 	each_allocation(run, 0, 2);
@@ -288,9 +288,8 @@ START_TEST(others)
 	for (uint32_t left = 0; left < 4; left++)
 		each_allocation_of(compact, 0, left, 1);
 }
-END_TEST
 
-START_TEST(former_guests)
+TEST(former_guests)
 {
 	for (uint32_t left = 0; left < 12; left++)
 		for (int64_t fail_at = 0, n = 1; n > fail_at; fail_at++) {
@@ -317,10 +316,9 @@ START_TEST(former_guests)
 			rig_close(rig);
 		}
 }
-END_TEST
 
 /* Takes none at all: they cannot fail. */
-START_TEST(those_that_take_none)
+TEST(those_that_take_none)
 {
 	struct stage stage;
 	struct device_counts counts;
@@ -351,9 +349,8 @@ START_TEST(those_that_take_none)
 	ck_assert_int_eq(counts.free, counts.total);
 	rig_close(rig);
 }
-END_TEST
 
-START_TEST(a_new_device)
+TEST(a_new_device)
 {
 	struct device_options options = {.geometry = {4, 1024, 8, 128}};
 	void *memory = rig_memory(&options.geometry);
@@ -369,19 +366,4 @@ START_TEST(a_new_device)
 	device_free(NULL);
 	ck_assert_int_eq(scarce.n_live, 0);
 	free(memory);
-}
-END_TEST
-
-Suite *suite_host_memory(void)
-{
-	Suite *suite = suite_create("device/host_memory");
-	TCase *tcase = tcase_create("host_memory");
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, allocation);
-	tcase_add_test(tcase, others);
-	tcase_add_test(tcase, former_guests);
-	tcase_add_test(tcase, those_that_take_none);
-	tcase_add_test(tcase, a_new_device);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,5 +1,6 @@
 /* Every row of kernels.def tells how far it is and leaves when it is cancelled, at whichever of its looks: one
  * small call each, with pieces smaller still. A new kernel needs a case here to compile. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 
 enum { PIECE = 16, LOOKS_LEAST = 4 };
@@ -366,15 +367,14 @@ static void check_case(unsigned i)
 	calls_free(&c);
 }
 
-START_TEST(tells_and_leaves)
+TEST(tells_and_leaves)
 {
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		check_case(i);
 }
-END_TEST
 
 /* What is part of something is cancelled with it. */
-START_TEST(with_the_whole)
+TEST(with_the_whole)
 {
 	struct calls c;
 	struct kernel_progress whole = {.cancelled = true}, part = {.piece = PIECE, .whole = &whole};
@@ -384,15 +384,4 @@ START_TEST(with_the_whole)
 	calls_run(&c);
 	ck_assert_int_lt(part.done, 4 * 20 * 20 * KERNEL_PARTS);
 	calls_free(&c);
-}
-END_TEST
-
-Suite *suite_kernel(void)
-{
-	Suite *suite = suite_create("device/kernel");
-	TCase *tcase = tcase_create("kernel");
-	tcase_add_test(tcase, tells_and_leaves);
-	tcase_add_test(tcase, with_the_whole);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

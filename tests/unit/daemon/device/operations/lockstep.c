@@ -1,6 +1,7 @@
 /* The safety rule when a kernel runs: what may not start, and what the hardware would destroy of what may. */
 #include "daemon/device/operations/lockstep.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 /* Four NPUs. `in` is written. `out` has 100 bytes of data on NPUs 0 to 2, its block on NPU 3 is empty; `guest` has
@@ -51,7 +52,7 @@ static void poisoned(struct stage *stage, int64_t npu, int from, int to)
 			ck_abort_msg("NPU %ld, byte %d is %02x", (long)npu, i, lane[i]);
 }
 
-START_TEST(destroys_what_lies_in_the_footprint)
+TEST(destroys_what_lies_in_the_footprint)
 {
 	struct stage stage;
 	stage_open(&stage);
@@ -76,11 +77,10 @@ START_TEST(destroys_what_lies_in_the_footprint)
 	rig_sound(rig);
 	stage_close(&stage);
 }
-END_TEST
 
 /* Of a packed tensor whose last word is not full: its dummies are poisoned too, but nobody lost anything by that.
  */
-START_TEST(dummies_are_no_loss)
+TEST(dummies_are_no_loss)
 {
 	struct rig rig;
 	rig_open(&rig, 4, 1024);
@@ -112,10 +112,9 @@ START_TEST(dummies_are_no_loss)
 	ck_assert_uint_eq(byte, LOCAL_POISON);
 	rig_close(&rig);
 }
-END_TEST
 
 /* The other way round: the guest's own footprint covers the host's data on NPUs 0 to 2. */
-START_TEST(a_guest_destroys_its_host)
+TEST(a_guest_destroys_its_host)
 {
 	struct stage stage;
 	stage_open(&stage);
@@ -135,9 +134,8 @@ START_TEST(a_guest_destroys_its_host)
 	poisoned(&stage, 3, 0, 0);
 	stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_damaged_tensor_until_it_is_rewritten)
+TEST(a_damaged_tensor_until_it_is_rewritten)
 {
 	struct stage stage;
 	struct device_state state;
@@ -178,10 +176,9 @@ START_TEST(a_damaged_tensor_until_it_is_rewritten)
 	rig_sound(rig);
 	stage_close(&stage);
 }
-END_TEST
 
 /* Damage goes with its tensor. */
-START_TEST(freed_damage_is_gone)
+TEST(freed_damage_is_gone)
 {
 	struct stage stage;
 	stage_open(&stage);
@@ -198,11 +195,10 @@ START_TEST(freed_damage_is_gone)
 	ck_assert_int_eq(state.unwritten_bytes, 60);
 	stage_close(&stage);
 }
-END_TEST
 
 /* Each victim once, with all its bytes, however many there are; those beyond the list are counted in the warning.
  */
-START_TEST(many_victims)
+TEST(many_victims)
 {
 	struct stage stage;
 	stage_open(&stage);
@@ -222,10 +218,9 @@ START_TEST(many_victims)
 	rig_sound(rig);
 	stage_close(&stage);
 }
-END_TEST
 
 /* Without host memory for the list of victims nothing runs. */
-START_TEST(victims_need_memory)
+TEST(victims_need_memory)
 {
 	struct stage stage;
 	stage_open(&stage);
@@ -242,10 +237,9 @@ START_TEST(victims_need_memory)
 	poisoned(&stage, 3, 20, 80);
 	stage_close(&stage);
 }
-END_TEST
 
 /* DMA touches data and nothing else. */
-START_TEST(dma_destroys_nothing)
+TEST(dma_destroys_nothing)
 {
 	struct stage stage;
 	stage_open(&stage);
@@ -259,10 +253,9 @@ START_TEST(dma_destroys_nothing)
 		ck_assert_int_eq(bytes[i], 9);
 	stage_close(&stage);
 }
-END_TEST
 
 /* A view drives only its own block rows, and never counts its base as another tensor. */
-START_TEST(a_view_as_output)
+TEST(a_view_as_output)
 {
 	struct stage stage;
 	struct tensor *view;
@@ -283,11 +276,10 @@ START_TEST(a_view_as_output)
 		poisoned(&stage, npu, 0, 0);
 	stage_close(&stage);
 }
-END_TEST
 
 /* The state that the check at allocation never lets come about, made by hand: the check at the kernel's start does
  * not rely on it. */
-START_TEST(the_second_check)
+TEST(the_second_check)
 {
 	struct stage stage;
 	stage_open(&stage);
@@ -315,9 +307,8 @@ START_TEST(the_second_check)
 	ck_assert_int_eq(rig_relu(rig, in, stage.guest), 0);
 	stage_close(&stage);
 }
-END_TEST
 
-START_TEST(no_output_of_a_kernel)
+TEST(no_output_of_a_kernel)
 {
 	struct stage stage;
 	stage_open(&stage);
@@ -340,24 +331,4 @@ START_TEST(no_output_of_a_kernel)
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 1, 100);
 	ck_assert_int_eq(rig_relu(rig, stage.out, rig_place(rig, &request)), 0);
 	stage_close(&stage);
-}
-END_TEST
-
-Suite *suite_lockstep(void)
-{
-	Suite *suite = suite_create("device/lockstep");
-	TCase *tcase = tcase_create("lockstep");
-	tcase_add_test(tcase, destroys_what_lies_in_the_footprint);
-	tcase_add_test(tcase, dummies_are_no_loss);
-	tcase_add_test(tcase, a_guest_destroys_its_host);
-	tcase_add_test(tcase, a_damaged_tensor_until_it_is_rewritten);
-	tcase_add_test(tcase, freed_damage_is_gone);
-	tcase_add_test(tcase, many_victims);
-	tcase_add_test(tcase, victims_need_memory);
-	tcase_add_test(tcase, dma_destroys_nothing);
-	tcase_add_test(tcase, a_view_as_output);
-	tcase_add_test(tcase, the_second_check);
-	tcase_add_test(tcase, no_output_of_a_kernel);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

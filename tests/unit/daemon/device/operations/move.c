@@ -1,5 +1,6 @@
 /* Moves tell how far they are and can be stopped at each look. What a stopped one has written by then counts as
  * never written; all else is as it was. In the layouts that are moved differently. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 enum { N = 3, C = 5, H = 4, W = 6, ELEMENTS = N * C * H * W, PIECE = 7, OLD = 1, NEW = 2 };
@@ -68,7 +69,7 @@ static void stopped_cleanly(struct rig *rig, struct tensor *tensor)
 	ck_assert_int_gt(lost, 0);
 }
 
-START_TEST(tells_all)
+TEST(tells_all)
 {
 	for (int layout = 0; layout < LAYOUTS; layout++)
 		for (int kind = OP_WRITE; kind <= OP_COPY; kind++) {
@@ -86,9 +87,8 @@ START_TEST(tells_all)
 			rig_close(&rig);
 		}
 }
-END_TEST
 
-START_TEST(stopped_anywhere)
+TEST(stopped_anywhere)
 {
 	static const enum op_kind kinds[] = {OP_WRITE, OP_FILL, OP_COPY};
 	uint8_t known[ELEMENTS];
@@ -116,9 +116,8 @@ START_TEST(stopped_anywhere)
 				rig_close(&rig);
 			}
 }
-END_TEST
 
-START_TEST(a_read_or_one_that_has_not_begun_changes_nothing)
+TEST(a_read_or_one_that_has_not_begun_changes_nothing)
 {
 	struct rig rig;
 	struct watch watch;
@@ -135,7 +134,6 @@ START_TEST(a_read_or_one_that_has_not_begun_changes_nothing)
 	ck_assert_mem_eq(after, bytes, sizeof(after));
 	rig_close(&rig);
 }
-END_TEST
 
 enum { APART = 4 * 100 * 100 };
 
@@ -148,7 +146,7 @@ static struct tensor *place_apart(struct rig *rig)
 	return rig_place(rig, &request);
 }
 
-START_TEST(stopped_while_it_looks_what_was_written)
+TEST(stopped_while_it_looks_what_was_written)
 {
 	enum { LOOKS = 5 };
 	static uint8_t bytes[APART];
@@ -174,7 +172,6 @@ START_TEST(stopped_while_it_looks_what_was_written)
 			rig_close(&rig);
 		}
 }
-END_TEST
 
 static void count_ways(void *ctx)
 {
@@ -182,7 +179,7 @@ static void count_ways(void *ctx)
 }
 
 /* At each look, and where none is taken any more: what is marked, taken back, scattered and forgotten. */
-START_TEST(gives_way)
+TEST(gives_way)
 {
 	for (int layout = 0; layout < LAYOUTS; layout++)
 		for (int kind = OP_WRITE; kind <= OP_COPY; kind++) {
@@ -207,9 +204,8 @@ START_TEST(gives_way)
 			rig_close(&rig);
 		}
 }
-END_TEST
 
-START_TEST(a_run_gives_way_while_it_scatters)
+TEST(a_run_gives_way_while_it_scatters)
 {
 	struct rig rig;
 	struct watch watch = {.progress = {.piece = PIECE, .looked = looked}};
@@ -225,9 +221,8 @@ START_TEST(a_run_gives_way_while_it_scatters)
 	ck_assert_int_ge(n_ways, watch.n_looks + ELEMENTS / PIECE / 2);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(what_nobody_watches_gives_way)
+TEST(what_nobody_watches_gives_way)
 {
 	static const uint8_t bytes[APART];
 	struct rig rig;
@@ -245,20 +240,4 @@ START_TEST(what_nobody_watches_gives_way)
 	ck_assert_int_eq(device_compact(rig.device, false, NULL, NULL), 0);
 	ck_assert_int_ge(n_ways, 4);
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_move(void)
-{
-	Suite *suite = suite_create("device/move");
-	TCase *tcase = tcase_create("move");
-	tcase_add_test(tcase, tells_all);
-	tcase_add_test(tcase, stopped_anywhere);
-	tcase_add_test(tcase, a_read_or_one_that_has_not_begun_changes_nothing);
-	tcase_add_test(tcase, stopped_while_it_looks_what_was_written);
-	tcase_add_test(tcase, gives_way);
-	tcase_add_test(tcase, a_run_gives_way_while_it_scatters);
-	tcase_add_test(tcase, what_nobody_watches_gives_way);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

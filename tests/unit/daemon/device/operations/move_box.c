@@ -3,6 +3,7 @@
  * every mark is as the model has it: what is not the operation's own was not touched. */
 #include "daemon/device/internal.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 enum { ELEMENTS_MAX = 6000, HOST_BYTES = 400000, TENSORS = 3 };
@@ -349,7 +350,7 @@ static void run(uint64_t seed, int64_t n_npus, int64_t npu_bytes, enum isa isa)
 	rig_close(&stage.rig);
 }
 
-START_TEST(random_tensors)
+TEST(random_tensors)
 {
 	const char *more = getenv("NPUMEM_MOVE_SEEDS");
 	uint64_t seeds = more ? strtoull(more, NULL, 10) : 60;
@@ -362,14 +363,4 @@ START_TEST(random_tensors)
 				  : 65536,
 		    (enum isa)oracle_between(&random, ISA_SCALAR, isa_best()));
 	}
-}
-END_TEST
-
-Suite *suite_move_box(void)
-{
-	Suite *suite = suite_create("device/move_box");
-	TCase *tcase = tcase_create("move_box");
-	tcase_add_test(tcase, random_tensors);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

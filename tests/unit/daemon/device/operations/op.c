@@ -6,6 +6,7 @@
 
 #include "tests/support/bytemap.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 /* ---- against sets of bytes ---- */
@@ -89,7 +90,7 @@ static struct tensor *random_tensor(struct rig *rig, uint64_t *random)
 	return view;
 }
 
-START_TEST(against_sets_of_bytes)
+TEST(against_sets_of_bytes)
 {
 	unsigned n_conflicts = 0;
 	for (uint64_t seed = 1; seed <= 25; seed++) {
@@ -129,13 +130,12 @@ START_TEST(against_sets_of_bytes)
 	ck_assert_uint_ge(n_conflicts, 100);
 	ck_assert_uint_le(n_conflicts, 650);
 }
-END_TEST
 
 /* ---- groups ---- */
 
 /* Two whose elements lie between each other, with strides that have nothing to do with each other: that they share
  * nothing is told, however often it is asked; and asking can be cancelled. */
-START_TEST(irregular_strides)
+TEST(irregular_strides)
 {
 	enum { FILLS = 2000 };
 	struct rig rig;
@@ -178,7 +178,6 @@ START_TEST(irregular_strides)
 	ck_assert_int_eq(op_group_cost(ops + 3, 3), 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Four NPUs, three tensors of 4 channels with 2 batches, each batch a block row, and views of `x`: of its batches,
  * and of the first two and the last two channels of batch 0. */
@@ -226,7 +225,7 @@ static int group(struct stage *stage, struct op *a, struct op *b)
 	return op_group_check(stage->rig.device, ops, 2, 0, &stage->rig.context);
 }
 
-START_TEST(lanes)
+TEST(lanes)
 {
 	struct stage stage;
 	struct op_operand operands[2][2];
@@ -253,9 +252,8 @@ START_TEST(lanes)
 	ck_assert_int_eq(group(&stage, &run_yx, &write_x), NPUMEM_ABORTED);
 	rig_close(&stage.rig);
 }
-END_TEST
 
-START_TEST(who_and_where)
+TEST(who_and_where)
 {
 	struct stage stage;
 	struct op_operand operands[2];
@@ -278,11 +276,10 @@ START_TEST(who_and_where)
 	ck_assert_str_eq(rig_text(&stage.rig, "second_tensor"), "x");
 	rig_close(&stage.rig);
 }
-END_TEST
 
 /* Views of one base: those of other block rows are apart; in one row a kernel takes what the other's NPUs have
  * there. */
-START_TEST(views_of_one_base)
+TEST(views_of_one_base)
 {
 	struct stage stage;
 	struct op_operand operands[2];
@@ -306,10 +303,9 @@ START_TEST(views_of_one_base)
 	ck_assert_int_eq(rig_field(&stage.rig, "bytes"), 8);
 	rig_close(&stage.rig);
 }
-END_TEST
 
 /* What lies in an empty block of an output conflicts with the kernel. */
-START_TEST(empty_blocks)
+TEST(empty_blocks)
 {
 	struct rig rig;
 	struct op_operand operands[2];
@@ -335,9 +331,8 @@ START_TEST(empty_blocks)
 	ck_assert_str_eq(rig_text(&rig, "second_tensor"), error_context_name(&rig.context, guest, name));
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(descriptions)
+TEST(descriptions)
 {
 	struct stage stage;
 	char text[OP_DESCRIPTION_BYTES], small[12];
@@ -359,10 +354,9 @@ START_TEST(descriptions)
 	ck_assert_str_eq(op_describe(&op, context, text, sizeof(text)), "run ? out=z");
 	rig_close(&stage.rig);
 }
-END_TEST
 
 /* An upper bound is enough, but a convolution must not look like a copy. */
-START_TEST(costs)
+TEST(costs)
 {
 	struct rig rig;
 	rig_open(&rig, 4, 4096);
@@ -413,10 +407,9 @@ START_TEST(costs)
 	ck_assert_int_eq(op_cost(rig.device, &op), all);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Columns of one tensor lie between each other: whether they share bytes takes longer than to copy them. */
-START_TEST(costs_of_neighbours)
+TEST(costs_of_neighbours)
 {
 	enum { ROWS = 64 };
 	struct rig rig;
@@ -442,7 +435,6 @@ START_TEST(costs_of_neighbours)
 	ck_assert_int_lt(op_cost(rig.device, &op), between);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Checked as it is when it is about to run. */
 static int64_t checked_cost(struct rig *rig, struct op *op, bool runs)
@@ -456,7 +448,7 @@ static int64_t checked_cost(struct rig *rig, struct op *op, bool runs)
 }
 
 /* What a kept pack saves is known: what its products take with the instructions there are. */
-START_TEST(costs_with_a_pack)
+TEST(costs_with_a_pack)
 {
 	enum { CHANNELS = 64, SIDE = 16, PRODUCTS = CHANNELS * CHANNELS * SIDE * SIDE };
 	struct rig rig;
@@ -482,11 +474,10 @@ START_TEST(costs_with_a_pack)
 	ck_assert_int_ge(checked_cost(&rig, &op, false), PRODUCTS);
 	rig_close(&rig);
 }
-END_TEST
 
 /* What a client does all day stays short, whatever parameters it was given; windows as wide as half a row are not.
  */
-START_TEST(costs_of_windows)
+TEST(costs_of_windows)
 {
 	enum { SHORT = 200000, WIDTH = 20000 };
 	struct rig rig;
@@ -524,10 +515,9 @@ START_TEST(costs_of_windows)
 	ck_assert_int_lt(op_cost(rig.device, &op), SHORT / 2);
 	rig_close(&rig);
 }
-END_TEST
 
 /* What is read may have to be looked at first. */
-START_TEST(costs_of_looking)
+TEST(costs_of_looking)
 {
 	struct rig rig;
 	rig_open(&rig, 4, 4096);
@@ -567,7 +557,6 @@ START_TEST(costs_of_looking)
 	ck_assert_int_eq(op_cost(rig.device, &fill), op_reach_cost(from, 2000));
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- what is asked before the first byte ---- */
 
@@ -680,7 +669,7 @@ static void set_op(struct begin_stage *stage, unsigned kind, uint8_t *data)
 		rig_relu_op(rig, stage->out, stage->out);
 }
 
-START_TEST(asked_before_the_first_byte)
+TEST(asked_before_the_first_byte)
 {
 	uint8_t *data = rig_ramp(BEGIN_BYTES, 1);
 	for (unsigned kind = 0; kind < BEGIN_KINDS; kind++) {
@@ -703,9 +692,8 @@ START_TEST(asked_before_the_first_byte)
 	}
 	free(data);
 }
-END_TEST
 
-START_TEST(not_asked_where_it_is_refused)
+TEST(not_asked_where_it_is_refused)
 {
 	struct begin_stage stage;
 	uint8_t *data = rig_ramp(BEGIN_BYTES, 1);
@@ -732,28 +720,4 @@ START_TEST(not_asked_where_it_is_refused)
 	}
 	rig_close(rig);
 	free(data);
-}
-END_TEST
-
-Suite *suite_op(void)
-{
-	Suite *suite = suite_create("device/op");
-	TCase *tcase = tcase_create("op");
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, against_sets_of_bytes);
-	tcase_add_test(tcase, irregular_strides);
-	tcase_add_test(tcase, lanes);
-	tcase_add_test(tcase, who_and_where);
-	tcase_add_test(tcase, views_of_one_base);
-	tcase_add_test(tcase, empty_blocks);
-	tcase_add_test(tcase, descriptions);
-	tcase_add_test(tcase, costs);
-	tcase_add_test(tcase, costs_of_neighbours);
-	tcase_add_test(tcase, costs_with_a_pack);
-	tcase_add_test(tcase, costs_of_windows);
-	tcase_add_test(tcase, costs_of_looking);
-	tcase_add_test(tcase, asked_before_the_first_byte);
-	tcase_add_test(tcase, not_asked_where_it_is_refused);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

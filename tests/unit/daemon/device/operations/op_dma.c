@@ -4,6 +4,7 @@
 
 #include "tests/support/bytemap.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 /* ---- layouts ---- */
@@ -57,7 +58,7 @@ static void lies_as_drawn(struct rig *rig, const struct tensor *tensor, const ui
 	bytemap_deinit(&map);
 }
 
-START_TEST(copies_between_all_layouts)
+TEST(copies_between_all_layouts)
 {
 	uint8_t bytes[512], back[512];
 	for (uint64_t seed = 1; seed <= 150; seed++) {
@@ -84,10 +85,9 @@ START_TEST(copies_between_all_layouts)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 /* Any piece, in any layout. */
-START_TEST(pieces)
+TEST(pieces)
 {
 	uint8_t bytes[512], image[512], back[512];
 	for (uint64_t seed = 1; seed <= 100; seed++) {
@@ -118,13 +118,12 @@ START_TEST(pieces)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 /* ---- system memory ---- */
 
 /* Elements of 16 bits at n*n_stride + c*c_stride + … of `off` bytes into the buffer, and not a byte beside them.
  */
-START_TEST(strides_on_the_systems_side)
+TEST(strides_on_the_systems_side)
 {
 	struct rig rig;
 	uint16_t buffer[200], back[200];
@@ -158,10 +157,9 @@ START_TEST(strides_on_the_systems_side)
 	rig_said(&rig, NPUMEM_INVALID, "228 bytes from 6 on are needed of system memory, which has 233");
 	rig_close(&rig);
 }
-END_TEST
 
 /* The stride of an extent of 1 is left out, or is anything. */
-START_TEST(strides_that_make_no_sense)
+TEST(strides_that_make_no_sense)
 {
 	static const int64_t senseless[] = {0, 1, 7777, -1, INT64_MAX, INT64_MIN};
 	struct rig rig;
@@ -189,10 +187,9 @@ START_TEST(strides_that_make_no_sense)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
 /* A matrix has its rows in n and its columns in c. */
-START_TEST(strides_of_a_matrix)
+TEST(strides_of_a_matrix)
 {
 	struct rig rig;
 	uint8_t buffer[100], back[22];
@@ -219,9 +216,8 @@ START_TEST(strides_of_a_matrix)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(bad_transfers)
+TEST(bad_transfers)
 {
 	struct rig rig;
 	uint8_t bytes[64] = {0};
@@ -271,7 +267,6 @@ START_TEST(bad_transfers)
 	ck_assert_int_eq(state.unwritten_bytes, 24);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- fill ---- */
 
@@ -281,7 +276,7 @@ static struct tensor *tensor_of(struct rig *rig, int dtype)
 	return rig_place(rig, &request);
 }
 
-START_TEST(fills)
+TEST(fills)
 {
 	static const struct {
 		int dtype;
@@ -320,9 +315,8 @@ START_TEST(fills)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(fills_of_fp32)
+TEST(fills_of_fp32)
 {
 	struct rig rig;
 	float reals[8];
@@ -354,11 +348,10 @@ START_TEST(fills_of_fp32)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- copy ---- */
 
-START_TEST(bad_copies)
+TEST(bad_copies)
 {
 	struct rig rig;
 	rig_open(&rig, 2, 4096);
@@ -384,22 +377,4 @@ START_TEST(bad_copies)
 	device_state(rig.device, b, &state);
 	ck_assert_int_eq(state.unwritten_bytes, 16);
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_op_dma(void)
-{
-	Suite *suite = suite_create("device/op_dma");
-	TCase *tcase = tcase_create("op_dma");
-	tcase_add_test(tcase, copies_between_all_layouts);
-	tcase_add_test(tcase, pieces);
-	tcase_add_test(tcase, strides_on_the_systems_side);
-	tcase_add_test(tcase, strides_that_make_no_sense);
-	tcase_add_test(tcase, strides_of_a_matrix);
-	tcase_add_test(tcase, bad_transfers);
-	tcase_add_test(tcase, fills);
-	tcase_add_test(tcase, fills_of_fp32);
-	tcase_add_test(tcase, bad_copies);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* Kernels through the device: roles and parameters against the row, operands in every layout, and nothing written
  * by a run that was refused. The kernels' own arithmetic is tested beside them. */
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 /* Runs rig->op, which must be refused so. */
@@ -53,7 +54,7 @@ static void add(struct stage *stage)
 	operand(stage, "out", stage->out);
 }
 
-START_TEST(roles)
+TEST(roles)
 {
 	struct stage stage;
 	stage_open(&stage);
@@ -91,9 +92,8 @@ START_TEST(roles)
 	ck_assert_int_eq(rig_op(rig), 0);
 	rig_close(rig);
 }
-END_TEST
 
-START_TEST(families)
+TEST(families)
 {
 	struct stage stage;
 	uint8_t bytes[48];
@@ -128,7 +128,6 @@ START_TEST(families)
 	}
 	rig_close(rig);
 }
-END_TEST
 
 static void param(struct stage *stage, int number, unsigned n_values, int64_t value)
 {
@@ -145,7 +144,7 @@ static void relu(struct stage *stage)
 }
 
 /* Nothing is guessed, before anything else of the kernel is looked at. */
-START_TEST(parameters_without_a_default)
+TEST(parameters_without_a_default)
 {
 	static const struct {
 		int kernel;
@@ -171,9 +170,8 @@ START_TEST(parameters_without_a_default)
 	}
 	rig_close(&stage.rig);
 }
-END_TEST
 
-START_TEST(parameters)
+TEST(parameters)
 {
 	struct stage stage;
 	stage_open(&stage);
@@ -223,10 +221,9 @@ START_TEST(parameters)
 	ck_assert_int_eq(rig_op(rig), 0);
 	rig_close(rig);
 }
-END_TEST
 
 /* 5 / 2 and 3 / 2 by each mode, and by the device's default where none is given. */
-START_TEST(rounding)
+TEST(rounding)
 {
 	static const int8_t rounded[][2] = {{2, 2}, {3, 2}, {3, 2}};
 	for (int mode = NPUMEM_CONVERGENT; mode <= NPUMEM_NEAREST; mode++) {
@@ -254,9 +251,8 @@ START_TEST(rounding)
 		}
 	}
 }
-END_TEST
 
-START_TEST(what_the_kernel_refuses)
+TEST(what_the_kernel_refuses)
 {
 	struct stage stage;
 	uint8_t bytes[24];
@@ -285,9 +281,8 @@ START_TEST(what_the_kernel_refuses)
 		ck_assert_int_eq(bytes[i], 55);
 	rig_close(rig);
 }
-END_TEST
 
-START_TEST(in_place)
+TEST(in_place)
 {
 	struct stage stage;
 	uint8_t bytes[24];
@@ -311,7 +306,6 @@ START_TEST(in_place)
 	refused(rig, NPUMEM_INVALID, "kernel maxpool cannot work in place: out and in are one tensor");
 	rig_close(rig);
 }
-END_TEST
 
 /* Host memory beside the op's own. */
 static uint64_t run_bytes(struct stage *stage, uint64_t own_bytes)
@@ -333,7 +327,7 @@ static void add_pair(struct stage *stage, struct tensor *one, struct tensor *oth
 }
 
 /* What has several roles is gathered once. */
-START_TEST(gathered_once)
+TEST(gathered_once)
 {
 	struct stage stage;
 	int8_t bytes[24];
@@ -381,10 +375,9 @@ START_TEST(gathered_once)
 	ck_assert_uint_eq(run_bytes(&stage, own), 64 + 64 + 128);
 	rig_close(rig);
 }
-END_TEST
 
 /* A run that is cancelled before it begins writes nothing. */
-START_TEST(cancelled)
+TEST(cancelled)
 {
 	struct stage stage;
 	uint8_t bytes[24];
@@ -408,7 +401,6 @@ START_TEST(cancelled)
 		ck_assert_int_eq(bytes[i], 55);
 	rig_close(rig);
 }
-END_TEST
 
 struct stop {
 	struct kernel_progress progress; /* first, so that the one is the other */
@@ -424,7 +416,7 @@ static void stop_at(struct kernel_progress *progress)
 
 /* One that was stopped has written nothing, or what it wrote counts as never written: nobody reads half of each.
  */
-START_TEST(cancelled_on_its_way)
+TEST(cancelled_on_its_way)
 {
 	enum { ELEMENTS = 3 * 16 * 16 };
 	static uint8_t bytes[ELEMENTS];
@@ -455,10 +447,9 @@ START_TEST(cancelled_on_its_way)
 	}
 	ck_assert_int_gt(n_torn, 0);
 }
-END_TEST
 
 /* Each operand in a layout, mode and start NPU of its own: the same answer. */
-START_TEST(any_layout)
+TEST(any_layout)
 {
 	uint8_t a[64], b[64], sum[64];
 	for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -498,11 +489,10 @@ START_TEST(any_layout)
 		rig_close(&stage.rig);
 	}
 }
-END_TEST
 
 /* Operands that are packed in one way, whole words or with dummies in the last one, and an output that is not:
  * each element has its own, and only elements are counted. */
-START_TEST(packed_alike)
+TEST(packed_alike)
 {
 	enum { ELEMENTS_MAX = 9 * 5 * 12 };
 	int8_t a[ELEMENTS_MAX], b[ELEMENTS_MAX], sum[ELEMENTS_MAX];
@@ -538,25 +528,4 @@ START_TEST(packed_alike)
 		ck_assert_int_eq(counted, saturated);
 		rig_close(&stage.rig);
 	}
-}
-END_TEST
-
-Suite *suite_op_kernel(void)
-{
-	Suite *suite = suite_create("device/op_kernel");
-	TCase *tcase = tcase_create("op_kernel");
-	tcase_add_test(tcase, roles);
-	tcase_add_test(tcase, families);
-	tcase_add_test(tcase, parameters);
-	tcase_add_test(tcase, parameters_without_a_default);
-	tcase_add_test(tcase, rounding);
-	tcase_add_test(tcase, what_the_kernel_refuses);
-	tcase_add_test(tcase, in_place);
-	tcase_add_test(tcase, gathered_once);
-	tcase_add_test(tcase, cancelled);
-	tcase_add_test(tcase, cancelled_on_its_way);
-	tcase_add_test(tcase, any_layout);
-	tcase_add_test(tcase, packed_alike);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

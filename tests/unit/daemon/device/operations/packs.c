@@ -1,6 +1,7 @@
 /* Packs of weights are kept between runs, and never used after a write. That one was used shows where the bytes of
  * the weights are changed behind the device's back. */
 #include "daemon/device/internal.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 enum { CHANNELS = 4, SIDE = 8 };
@@ -69,7 +70,7 @@ static void tamper(struct stage *stage, const struct tensor *weights, int8_t val
 		       (size_t)place->bytes_per_npu);
 }
 
-START_TEST(kept_until_written)
+TEST(kept_until_written)
 {
 	struct stage stage;
 	stage_open(&stage, 1 << 20);
@@ -86,10 +87,9 @@ START_TEST(kept_until_written)
 	ck_assert_int_eq(convolved(&stage, stage.weights), 32);
 	rig_close(&stage.rig);
 }
-END_TEST
 
 /* As by an earlier operation of a chain. */
-START_TEST(written_since_the_check)
+TEST(written_since_the_check)
 {
 	struct stage stage;
 	stage_open(&stage, 1 << 20);
@@ -106,10 +106,9 @@ START_TEST(written_since_the_check)
 	ck_assert_int_eq(*(const int8_t *)local_at(&rig->device->local, 0, tensor_place(stage.out).offset), 32);
 	rig_close(rig);
 }
-END_TEST
 
 /* Copies, kernels, and through a view. */
-START_TEST(every_write)
+TEST(every_write)
 {
 	static const char *const roles[] = {"in1", "in2", "out"};
 	struct stage stage;
@@ -128,10 +127,9 @@ START_TEST(every_write)
 	ck_assert_int_eq(convolved(&stage, stage.weights), 8);
 	rig_close(&stage.rig);
 }
-END_TEST
 
 /* By a run that packs it: a table that is the output, too. */
-START_TEST(written_by_its_own_run)
+TEST(written_by_its_own_run)
 {
 	static const char *const roles[] = {"in", "table", "out"};
 	struct stage stage;
@@ -152,10 +150,9 @@ START_TEST(written_by_its_own_run)
 	ck_assert_int_eq(results[0], 7);
 	rig_close(&stage.rig);
 }
-END_TEST
 
 /* Another tensor where one was: its handle is another. */
-START_TEST(after_a_free)
+TEST(after_a_free)
 {
 	struct stage stage;
 	stage_open(&stage, 1 << 20);
@@ -168,10 +165,9 @@ START_TEST(after_a_free)
 	ck_assert_int_eq(convolved(&stage, again), 8);
 	rig_close(&stage.rig);
 }
-END_TEST
 
 /* Of another shape of the input, another pack. */
-START_TEST(other_calls)
+TEST(other_calls)
 {
 	struct stage stage;
 	stage_open(&stage, 1 << 20);
@@ -184,9 +180,8 @@ START_TEST(other_calls)
 	ck_assert_uint_eq(kept(&stage), 2 * bytes);
 	rig_close(&stage.rig);
 }
-END_TEST
 
-START_TEST(within_the_budget)
+TEST(within_the_budget)
 {
 	struct stage stage;
 	struct tensor *weights[6];
@@ -212,7 +207,6 @@ START_TEST(within_the_budget)
 		rig_close(&stage.rig);
 	}
 }
-END_TEST
 
 /* Runs with weights of their own on an account. */
 static void fill_account(struct stage *stage, struct packs_account *account, struct tensor **weights, unsigned n)
@@ -226,7 +220,7 @@ static void fill_account(struct stage *stage, struct packs_account *account, str
 }
 
 /* Nobody loses what is within an equal share, and who has more makes room for others. */
-START_TEST(accounts)
+TEST(accounts)
 {
 	enum { ROOM = 6, MANY = 8 };
 	struct packs_account alice = {0}, bob = {0}, carol = {0};
@@ -251,10 +245,9 @@ START_TEST(accounts)
 	ck_assert_uint_eq(kept(&stage), ROOM * bytes);
 	rig_close(&stage.rig);
 }
-END_TEST
 
 /* Its own packs and those of its views go with it. */
-START_TEST(gone_with_the_tensor)
+TEST(gone_with_the_tensor)
 {
 	struct packs_account alice = {0};
 	struct stage stage;
@@ -277,10 +270,9 @@ START_TEST(gone_with_the_tensor)
 	ck_assert_uint_eq(stage.rig.device->packs.n_accounts, 0);
 	rig_close(&stage.rig);
 }
-END_TEST
 
 /* A run that fails for want of memory leaves nothing behind, and the next one is right. */
-START_TEST(scarce_memory)
+TEST(scarce_memory)
 {
 	static const char *const roles[] = {"in", "weights", "out"};
 	struct stage stage;
@@ -296,23 +288,4 @@ START_TEST(scarce_memory)
 		ck_assert_int_lt(fails, 100);
 	}
 	ck_assert_int_eq(status, 0);
-}
-END_TEST
-
-Suite *suite_packs(void)
-{
-	Suite *suite = suite_create("device/operations/packs");
-	TCase *tcase = tcase_create("packs");
-	tcase_add_test(tcase, kept_until_written);
-	tcase_add_test(tcase, written_since_the_check);
-	tcase_add_test(tcase, every_write);
-	tcase_add_test(tcase, written_by_its_own_run);
-	tcase_add_test(tcase, after_a_free);
-	tcase_add_test(tcase, other_calls);
-	tcase_add_test(tcase, within_the_budget);
-	tcase_add_test(tcase, accounts);
-	tcase_add_test(tcase, gone_with_the_tensor);
-	tcase_add_test(tcase, scarce_memory);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

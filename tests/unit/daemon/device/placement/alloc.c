@@ -4,6 +4,7 @@
 #include "daemon/device/internal.h"
 #include "daemon/device/reuse/overlap.h"
 #include "daemon/device/tensors/meetings.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/places.h"
 
 /* Steps of `each` until it is done; between them nobody sees what is being placed. */
@@ -27,7 +28,7 @@ static int alloc_in_pieces(struct rig *rig, const struct device_request *request
 }
 
 /* Two devices get the same requests, one of them in pieces: places and refusals are the same. */
-START_TEST(as_in_one)
+TEST(as_in_one)
 {
 	unsigned n_pieces = 0, n_placed = 0;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -62,7 +63,6 @@ START_TEST(as_in_one)
 	ck_assert_uint_ge(n_pieces, 100);
 	ck_assert_uint_ge(n_placed, 100);
 }
-END_TEST
 
 /* A device of 4 NPUs that is full, but for the empty blocks of 3 hosts on NPU 3. */
 struct stage {
@@ -104,7 +104,7 @@ static int finish(struct stage *stage, struct device_alloc *alloc)
 }
 
 /* Whatever goes meanwhile, or comes. */
-START_TEST(others_come_and_go)
+TEST(others_come_and_go)
 {
 	for (int what = 0; what < 4; what++) {
 		struct stage stage;
@@ -141,10 +141,9 @@ START_TEST(others_come_and_go)
 		rig_close(rig);
 	}
 }
-END_TEST
 
 /* What a search would find is taken while it goes on, whenever that is: it finds another. */
-START_TEST(a_place_that_is_taken_meanwhile)
+TEST(a_place_that_is_taken_meanwhile)
 {
 	bool entered = false;
 	for (unsigned n = 1; !entered; n++) {
@@ -168,10 +167,9 @@ START_TEST(a_place_that_is_taken_meanwhile)
 		ck_assert(!entered || n > 10);
 	}
 }
-END_TEST
 
 /* One that is being checked against a host which goes is checked against the next from the beginning. */
-START_TEST(the_next_one_is_checked_anew)
+TEST(the_next_one_is_checked_anew)
 {
 	for (unsigned n = 1; n < 6; n++) {
 		struct stage stage;
@@ -197,10 +195,9 @@ START_TEST(the_next_one_is_checked_anew)
 		rig_close(rig);
 	}
 }
-END_TEST
 
 /* A tensor of the request that has found free room stays there, as nobody could be told that it has moved. */
-START_TEST(compaction_lets_them_lie)
+TEST(compaction_lets_them_lie)
 {
 	struct stage stage;
 	struct device_alloc alloc;
@@ -226,9 +223,8 @@ START_TEST(compaction_lets_them_lie)
 	ck_assert_int_eq(tensor_place(tensors[0]).offset, 2 * 4096);
 	rig_close(rig);
 }
-END_TEST
 
-START_TEST(cancelled_at_any_step)
+TEST(cancelled_at_any_step)
 {
 	bool done = false;
 	for (int n = 1; !done; n++) {
@@ -256,10 +252,9 @@ START_TEST(cancelled_at_any_step)
 		rig_close(&stage.rig);
 	}
 }
-END_TEST
 
 /* A kernel that writes an output beside what is still being placed does not see it. */
-START_TEST(no_data_yet)
+TEST(no_data_yet)
 {
 	struct rig rig;
 	struct device_alloc alloc;
@@ -279,20 +274,4 @@ START_TEST(no_data_yet)
 	steps = INT64_MAX;
 	ck_assert_int_eq(device_alloc_step(&alloc, &steps, &rig.context), NPUMEM_FAILED_PRECONDITION);
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_alloc(void)
-{
-	Suite *suite = suite_create("device/alloc");
-	TCase *tcase = tcase_create("alloc");
-	tcase_add_test(tcase, as_in_one);
-	tcase_add_test(tcase, others_come_and_go);
-	tcase_add_test(tcase, a_place_that_is_taken_meanwhile);
-	tcase_add_test(tcase, the_next_one_is_checked_anew);
-	tcase_add_test(tcase, compaction_lets_them_lie);
-	tcase_add_test(tcase, cancelled_at_any_step);
-	tcase_add_test(tcase, no_data_yet);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -3,6 +3,7 @@
 #include "daemon/device/internal.h"
 #include <limits.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 struct moves {
@@ -32,7 +33,7 @@ static struct tensor *block(struct rig *rig, int64_t bytes, int layout)
 	return rig_place(rig, &request);
 }
 
-START_TEST(nobody_notices)
+TEST(nobody_notices)
 {
 	struct rig rig;
 	uint8_t bytes[512], ramp[512];
@@ -82,10 +83,9 @@ START_TEST(nobody_notices)
 	ck_assert_uint_eq(compact(&rig, false).n, 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Around one that is pinned, and to its own alignment. */
-START_TEST(pinned_ones_stay)
+TEST(pinned_ones_stay)
 {
 	struct rig rig;
 	rig_open(&rig, 2, 1024);
@@ -107,7 +107,6 @@ START_TEST(pinned_ones_stay)
 	ck_assert_uint_eq(compact(&rig, false).n, 0);
 	rig_close(&rig);
 }
-END_TEST
 
 static unsigned step(struct rig *rig, struct device_compaction *compaction)
 {
@@ -121,7 +120,7 @@ static unsigned step(struct rig *rig, struct device_compaction *compaction)
 }
 
 /* So that a step's time does not grow with the number of views. */
-START_TEST(views_follow_some_at_a_time)
+TEST(views_follow_some_at_a_time)
 {
 	struct rig rig;
 	struct device_compaction compaction = {.next = 0};
@@ -152,10 +151,9 @@ START_TEST(views_follow_some_at_a_time)
 	rig_sound(&rig);
 	rig_close(&rig);
 }
-END_TEST
 
 /* A step has as many bytes as it may, and a tensor that is larger than any may be stays. */
-START_TEST(bounds_in_bytes)
+TEST(bounds_in_bytes)
 {
 	struct rig rig;
 	struct device_compaction compaction = {.step_bytes = 2 * 200, .most_bytes = 2 * 256};
@@ -175,10 +173,9 @@ START_TEST(bounds_in_bytes)
 	ck_assert_uint_eq(compact(&rig, false).n, 2);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Between two steps one has come where the next would have gone, and one below has gone. */
-START_TEST(others_come_and_go_between_steps)
+TEST(others_come_and_go_between_steps)
 {
 	struct rig rig;
 	struct device_compaction compaction = {.step_bytes = 1};
@@ -203,10 +200,9 @@ START_TEST(others_come_and_go_between_steps)
 	ck_assert_int_eq(tensor_place(three).offset, 240);
 	rig_close(&rig);
 }
-END_TEST
 
 /* A tensor whose bytes another has stays, as that other one does; alone again, both move. */
-START_TEST(lent_ones_stay)
+TEST(lent_ones_stay)
 {
 	struct rig rig;
 	rig_open(&rig, 2, 1024);
@@ -243,10 +239,9 @@ START_TEST(lent_ones_stay)
 		ck_assert_int_eq(bytes[i], 6);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Damage moves with its bytes, also where the new place overlaps the old one. */
-START_TEST(damage_moves)
+TEST(damage_moves)
 {
 	struct rig rig;
 	rig_open(&rig, 4, 1024);
@@ -281,20 +276,4 @@ START_TEST(damage_moves)
 	ck_assert_int_eq(rig_fill(&rig, host, 9), 0);
 	ck_assert_uint_eq(rig.device->local.n_damaged, 0);
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_compact(void)
-{
-	Suite *suite = suite_create("device/compact");
-	TCase *tcase = tcase_create("compact");
-	tcase_add_test(tcase, nobody_notices);
-	tcase_add_test(tcase, pinned_ones_stay);
-	tcase_add_test(tcase, views_follow_some_at_a_time);
-	tcase_add_test(tcase, bounds_in_bytes);
-	tcase_add_test(tcase, others_come_and_go_between_steps);
-	tcase_add_test(tcase, lent_ones_stay);
-	tcase_add_test(tcase, damage_moves);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -3,6 +3,7 @@
 
 #include "daemon/device/internal.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 /* Whether a request would be placed; nothing is left behind. */
@@ -164,7 +165,7 @@ static void one_refusal(uint64_t seed)
 	rig_close(&rig);
 }
 
-START_TEST(promises_come_true)
+TEST(promises_come_true)
 {
 	memset(promises, 0, sizeof(promises));
 	for (uint64_t seed = 0; seed < 350; seed++)
@@ -172,9 +173,8 @@ START_TEST(promises_come_true)
 	for (unsigned i = 0; i < 5; i++)
 		ck_assert_msg(promises[i] >= 2, "promise %u: %u", i, promises[i]);
 }
-END_TEST
 
-START_TEST(in_words)
+TEST(in_words)
 {
 	struct rig rig;
 	rig_open(&rig, 4, 1024);
@@ -204,9 +204,8 @@ START_TEST(in_words)
 	ck_assert_int_eq(rig_field(&rig, "better_w"), 128);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(the_largest_extent_is_not_aligned)
+TEST(the_largest_extent_is_not_aligned)
 {
 	struct rig rig;
 	rig_open(&rig, 1, 512);
@@ -219,9 +218,8 @@ START_TEST(the_largest_extent_is_not_aligned)
 	ck_assert_int_eq(rig_field(&rig, "largest_n"), 1);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(compact_is_promised)
+TEST(compact_is_promised)
 {
 	struct rig rig;
 	rig_open(&rig, 2, 512);
@@ -238,9 +236,8 @@ START_TEST(compact_is_promised)
 	ck_assert_int_eq(rig_field(&rig, "fits_after_compact"), 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(if_safe_is_promised)
+TEST(if_safe_is_promised)
 {
 	struct rig rig;
 	rig_open(&rig, 4, 128);
@@ -258,10 +255,9 @@ START_TEST(if_safe_is_promised)
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "; reuse if-safe would find room");
 	rig_close(&rig);
 }
-END_TEST
 
 /* One more tensor than a refusal looks at. */
-START_TEST(too_many_to_look_at)
+TEST(too_many_to_look_at)
 {
 	struct rig rig;
 	struct tensor *tensor, *last = NULL;
@@ -292,20 +288,4 @@ START_TEST(too_many_to_look_at)
 		ck_assert_int_eq(rig_field(&rig, "largest_n"), 0);
 	}
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_explain(void)
-{
-	Suite *suite = suite_create("device/explain");
-	TCase *tcase = tcase_create("explain");
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, promises_come_true);
-	tcase_add_test(tcase, in_words);
-	tcase_add_test(tcase, the_largest_extent_is_not_aligned);
-	tcase_add_test(tcase, compact_is_promised);
-	tcase_add_test(tcase, if_safe_is_promised);
-	tcase_add_test(tcase, too_many_to_look_at);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

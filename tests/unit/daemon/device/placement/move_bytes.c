@@ -11,6 +11,7 @@
 
 #include "daemon/device/geometry/intersect.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/places.h"
 #include "tests/unit/daemon/device/restart.h"
 
@@ -200,7 +201,7 @@ static void stop_everywhere(struct world *world)
 	}
 }
 
-START_TEST(stopped_everywhere)
+TEST(stopped_everywhere, .to = 8)
 {
 	static struct world world;
 	static const int64_t n_npus[] = {1, 2, 4, 5};
@@ -209,10 +210,9 @@ START_TEST(stopped_everywhere)
 	ck_assert_uint_ge(world.n_notes, 10);
 	close_world(&world);
 }
-END_TEST
 
 /* Tensors of several pieces. */
-START_TEST(stopped_in_long_moves)
+TEST(stopped_in_long_moves, .to = 2, .is_slow = true)
 {
 	static struct world world;
 	open_world(&world, 2, 1024 * 1024, 50 + (uint64_t)_i);
@@ -221,10 +221,9 @@ START_TEST(stopped_in_long_moves)
 	ck_assert_uint_ge(world.n_staged, 1);
 	close_world(&world);
 }
-END_TEST
 
 /* Ways that are about as long as a piece, or as the last one. */
-START_TEST(stopped_on_every_way)
+TEST(stopped_on_every_way, .to = 8)
 {
 	enum { LAST = 4464, BYTES = 2 * KEPT_STAGE_BYTES + LAST };
 	static struct world world;
@@ -246,7 +245,6 @@ START_TEST(stopped_on_every_way)
 	ck_assert_uint_eq(world.n_staged, 2 * ((ways[_i] < LAST) + 2 * (ways[_i] < KEPT_STAGE_BYTES)));
 	close_world(&world);
 }
-END_TEST
 
 /* A process that moves bytes, killed at random moments. */
 static void move_and_be_killed(struct world *world, void *memory)
@@ -265,7 +263,7 @@ static void move_and_be_killed(struct world *world, void *memory)
 	device_free(device);
 }
 
-START_TEST(killed)
+TEST(killed, .is_slow = true)
 {
 	static struct world world;
 	struct device_compaction at = {.next = 0};
@@ -284,11 +282,10 @@ START_TEST(killed)
 	munmap(memory, world.bytes);
 	close_world(&world);
 }
-END_TEST
 
 /* What is kept of a compaction may be anything: nothing breaks, and tensors that do not lie where it would take
  * them are as they were. */
-START_TEST(kept_is_anything)
+TEST(kept_is_anything)
 {
 	static struct world world;
 	uint64_t random = 9;
@@ -329,10 +326,9 @@ START_TEST(kept_is_anything)
 	cells_free(&cells);
 	close_world(&world);
 }
-END_TEST
 
 /* Each bit of what is kept of a compaction, at each of its positions: a flip is noticed, and no byte is moved. */
-START_TEST(kept_with_a_flip)
+TEST(kept_with_a_flip)
 {
 	static struct world world;
 	struct device_compaction at = {.next = 0};
@@ -365,10 +361,9 @@ START_TEST(kept_with_a_flip)
 	end_step(&world);
 	close_world(&world);
 }
-END_TEST
 
 /* One of the moved tensors is lost with its cell: the others are whole, and of it nothing is left. */
-START_TEST(without_one_of_them)
+TEST(without_one_of_them, .from = 170, .to = 260)
 {
 	static struct world world;
 	struct device_compaction at = {.next = 0};
@@ -404,22 +399,4 @@ START_TEST(without_one_of_them)
 	device_free(device);
 	free(memory);
 	close_world(&world);
-}
-END_TEST
-
-Suite *suite_move_bytes(void)
-{
-	Suite *suite = suite_create("device/move_bytes");
-	TCase *tcase = tcase_create("move_bytes"), *slow = tcase_create("move_bytes_slow");
-	tcase_add_loop_test(tcase, stopped_everywhere, 0, 8);
-	tcase_add_loop_test(tcase, stopped_on_every_way, 0, 8);
-	tcase_add_test(tcase, kept_is_anything);
-	tcase_add_test(tcase, kept_with_a_flip);
-	tcase_add_loop_test(tcase, without_one_of_them, 170, 260);
-	suite_add_tcase(suite, tcase);
-	tcase_set_tags(slow, "slow");
-	tcase_add_loop_test(slow, stopped_in_long_moves, 0, 2);
-	tcase_add_test(slow, killed);
-	suite_add_tcase(suite, slow);
-	return suite;
 }

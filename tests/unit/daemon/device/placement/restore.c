@@ -4,6 +4,7 @@
 
 #include "daemon/device/tensors/meetings.h"
 #include "daemon/device/tensors/table.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/places.h"
 #include "tests/unit/daemon/device/restart.h"
 
@@ -124,7 +125,7 @@ static const int64_t extremes[] = {INT64_MIN,
 				   INT64_C(1) << 40,
 				   INT64_MAX};
 
-START_TEST(wrong_values)
+TEST(wrong_values)
 {
 	struct rig rig;
 	unsigned n_taken = 0, n_tried = 0;
@@ -158,7 +159,6 @@ START_TEST(wrong_values)
 	cells_free(&cells);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- who may lie where ---- */
 
@@ -227,7 +227,7 @@ static void on_next_npu(struct device_saved *saved)
 
 enum { HOST, GUEST, MATRIX, STRIDED, PACKED, SLICE, RESHAPED, FORMAT };
 
-START_TEST(two_that_meet)
+TEST(two_that_meet)
 {
 	struct pair pair;
 	open_pair(&pair);
@@ -259,10 +259,9 @@ START_TEST(two_that_meet)
 	rig_said(&pair.rig, NPUMEM_INVALID, "it is a view of nothing");
 	close_pair(&pair);
 }
-END_TEST
 
 /* A guest that has become a host is still described as a guest by whoever did not look again. */
-START_TEST(guests_that_meet_nobody)
+TEST(guests_that_meet_nobody)
 {
 	struct pair pair;
 	struct device_counts before, after;
@@ -279,9 +278,8 @@ START_TEST(guests_that_meet_nobody)
 	ck_assert_int_eq(device_compact(pair.device, false, NULL, NULL), 0);
 	close_pair(&pair);
 }
-END_TEST
 
-START_TEST(not_too_many_meetings)
+TEST(not_too_many_meetings)
 {
 	enum { BYTES = 4 * (MEETINGS_MAX + 1) };
 	struct rig rig;
@@ -318,11 +316,10 @@ START_TEST(not_too_many_meetings)
 	cells_free(&cells);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- handles ---- */
 
-START_TEST(handles_are_given_once)
+TEST(handles_are_given_once)
 {
 	enum { N = 2000 };
 	static uint64_t given[N];
@@ -350,9 +347,8 @@ START_TEST(handles_are_given_once)
 	ck_assert_uint_lt(rig.device->n_slots, N * 2 / 3);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(slots)
+TEST(slots)
 {
 	struct rig rig;
 	rig_open(&rig, 2, 1024);
@@ -391,12 +387,11 @@ START_TEST(slots)
 	free(memory);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- what is gone ---- */
 
 /* Tensors whose cells are lost: their bytes are nobody's, also those in another's empty block and padding. */
-START_TEST(nothing_is_left)
+TEST(nothing_is_left)
 {
 	struct pair pair;
 	uint8_t bytes[2048], zero[2048] = {0};
@@ -432,11 +427,10 @@ START_TEST(nothing_is_left)
 	pair.rig.scarce = other.scarce;
 	close_pair(&pair);
 }
-END_TEST
 
 /* ---- lost bytes ---- */
 
-START_TEST(lost_bytes)
+TEST(lost_bytes)
 {
 	struct rig rig;
 	rig_open_with(&rig, 4, 2048,
@@ -496,11 +490,10 @@ START_TEST(lost_bytes)
 	ck_assert(state.lost_bytes == 20 && state.unwritten_bytes == 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- host memory ---- */
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
 	struct pair pair;
 	struct scarce *scarce = &pair.rig.scarce;
@@ -526,22 +519,4 @@ START_TEST(no_memory)
 		pair.memory = restart_copy(&pair.rig, pair.rig.memory);
 	}
 	close_pair(&pair);
-}
-END_TEST
-
-Suite *suite_restore(void)
-{
-	Suite *suite = suite_create("device/restore");
-	TCase *tcase = tcase_create("restore");
-	tcase_add_test(tcase, wrong_values);
-	tcase_add_test(tcase, two_that_meet);
-	tcase_add_test(tcase, guests_that_meet_nobody);
-	tcase_add_test(tcase, not_too_many_meetings);
-	tcase_add_test(tcase, handles_are_given_once);
-	tcase_add_test(tcase, slots);
-	tcase_add_test(tcase, nothing_is_left);
-	tcase_add_test(tcase, lost_bytes);
-	tcase_add_test(tcase, no_memory);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

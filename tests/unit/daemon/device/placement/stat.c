@@ -2,9 +2,10 @@
 #include "daemon/device/internal.h"
 #include "tests/support/bytemap.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
-START_TEST(owners_of_a_byte)
+TEST(owners_of_a_byte)
 {
 	struct rig rig;
 	struct device_owner owners[4];
@@ -51,11 +52,10 @@ START_TEST(owners_of_a_byte)
 	ck_assert_uint_eq(device_at(rig.device, 0, 129, owners, 4), 3);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Matrices, whose last channel is narrower than the others, over each other on more NPUs than the model's traces
  * have. */
-START_TEST(counts_of_matrices)
+TEST(counts_of_matrices)
 {
 	for (uint64_t seed = 1; seed <= 30; seed++) {
 		struct rig rig;
@@ -88,7 +88,6 @@ START_TEST(counts_of_matrices)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 static void notices(struct rig *rig, const char *part)
 {
@@ -96,7 +95,7 @@ static void notices(struct rig *rig, const char *part)
 	ck_assert_msg(wrong && strstr(wrong, part), "\"%s\" is not \"%s\"", wrong ? wrong : "nothing", part);
 }
 
-START_TEST(the_check_can_fail)
+TEST(the_check_can_fail)
 {
 	struct rig rig;
 	rig_open(&rig, 2, 1024);
@@ -159,10 +158,9 @@ START_TEST(the_check_can_fail)
 	guest->visit = NULL;
 	rig_close(&rig);
 }
-END_TEST
 
 /* All lie over all and share nothing. */
-START_TEST(lending_among_many)
+TEST(lending_among_many)
 {
 	enum { MANY = 200 };
 	struct rig rig;
@@ -186,17 +184,4 @@ START_TEST(lending_among_many)
 	device_state(rig.device, rig_place(&rig, &request), &state);
 	ck_assert(state.lends && state.borrows);
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_stat(void)
-{
-	Suite *suite = suite_create("device/stat");
-	TCase *tcase = tcase_create("stat");
-	tcase_add_test(tcase, owners_of_a_byte);
-	tcase_add_test(tcase, counts_of_matrices);
-	tcase_add_test(tcase, the_check_can_fail);
-	tcase_add_test(tcase, lending_among_many);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

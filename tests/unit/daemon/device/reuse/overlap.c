@@ -5,6 +5,7 @@
 #include "daemon/device/arena/free_blocks.h"
 #include "daemon/device/reuse/overlap_walk.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 /* Frees a tensor of an arena that has no entry but those set aside; returns with the others back. */
@@ -32,7 +33,7 @@ static void release_with_what_was_set_aside(struct rig *rig, struct tensor *tens
 
 /* However guests lie over each other, what each of them set aside is enough for every cut that freeing will make.
  */
-START_TEST(freeing_takes_none)
+TEST(freeing_takes_none)
 {
 	uint64_t random = 21;
 	for (int round = 0; round < 30; round++) {
@@ -59,7 +60,6 @@ START_TEST(freeing_takes_none)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 static struct tensor *guest_at(struct rig *rig, int64_t npu, int64_t offset, int64_t w)
 {
@@ -73,7 +73,7 @@ static struct tensor *guest_at(struct rig *rig, int64_t npu, int64_t offset, int
 }
 
 /* No later walk has to find it: what takes long for many guests is done for each when its last host goes. */
-START_TEST(a_guest_without_hosts_is_none)
+TEST(a_guest_without_hosts_is_none)
 {
 	struct rig rig;
 	struct arena_extent extent;
@@ -97,10 +97,9 @@ START_TEST(a_guest_without_hosts_is_none)
 	rig_sound(&rig);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Of several that a range meets, the one that starts first, guests included; sharing a quantum is not meeting. */
-START_TEST(the_first_one)
+TEST(the_first_one)
 {
 	struct rig rig;
 	rig_open(&rig, 2, 512);
@@ -124,16 +123,4 @@ START_TEST(the_first_one)
 	ck_assert_ptr_eq(overlap_first(rig.device, &place), host);
 	ck_assert(!overlap_any(rig.device, host));
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_overlap(void)
-{
-	Suite *suite = suite_create("device/overlap");
-	TCase *tcase = tcase_create("overlap");
-	tcase_add_test(tcase, freeing_takes_none);
-	tcase_add_test(tcase, a_guest_without_hosts_is_none);
-	tcase_add_test(tcase, the_first_one);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -2,6 +2,7 @@
 #include "daemon/device/reuse/overlap_count.h"
 
 #include "tests/support/bytemap.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/places.h"
 
 static void compare(struct rig *rig, const struct bytemap *map)
@@ -23,7 +24,7 @@ struct pair {
 };
 
 /* Also on more NPUs than a word has bits, and tensors over several windows and in a last one that is short. */
-START_TEST(as_the_map_of_bytes)
+TEST(as_the_map_of_bytes, .to = 3)
 {
 	static const struct npumem_geometry sizes[] = {{3, 2944, 8, 128}, {70, 1536, 8, 128}, {5, 4096, 8, 128}};
 	const struct npumem_geometry *size = &sizes[_i];
@@ -64,7 +65,6 @@ START_TEST(as_the_map_of_bytes)
 	bytemap_deinit(&map);
 	rig_close(&rig);
 }
-END_TEST
 
 static struct tensor *half(struct rig *rig, int64_t start_npu, int64_t bytes, int64_t offset, int reuse)
 {
@@ -87,7 +87,7 @@ static unsigned n_turns(struct rig *rig)
 }
 
 /* Only the windows where tensors meet are counted, and only after a change there. */
-START_TEST(only_what_changes)
+TEST(only_what_changes)
 {
 	struct rig rig;
 	rig_open(&rig, 4, 16 * OVERLAP_WINDOW_BYTES);
@@ -115,10 +115,9 @@ START_TEST(only_what_changes)
 	ck_assert_int_eq(overlap_sum(rig.device).lent, 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* A change between two steps has its windows counted again. */
-START_TEST(changes_in_between)
+TEST(changes_in_between)
 {
 	struct rig rig;
 	rig_open(&rig, 4, 16 * OVERLAP_WINDOW_BYTES);
@@ -137,16 +136,4 @@ START_TEST(changes_in_between)
 	ck_assert_uint_eq(n_turns(&rig), 1);
 	ck_assert_int_eq(overlap_sum(rig.device).lent, 0);
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_overlap_count(void)
-{
-	Suite *suite = suite_create("device/overlap_count");
-	TCase *tcase = tcase_create("overlap_count");
-	tcase_add_loop_test(tcase, as_the_map_of_bytes, 0, 3);
-	tcase_add_test(tcase, only_what_changes);
-	tcase_add_test(tcase, changes_in_between);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -3,6 +3,7 @@
 
 #include "daemon/device/internal.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 /* Four NPUs; `host` has 100 bytes of data on NPUs 0 to 2, padding behind them, and an empty block on NPU 3. */
@@ -29,7 +30,7 @@ static struct device_request row_at(int64_t npu, int64_t offset, int64_t bytes, 
 	return request;
 }
 
-START_TEST(data_over_data)
+TEST(data_over_data)
 {
 	struct rig rig;
 	for (int reuse = NPUMEM_IF_SAFE; reuse <= NPUMEM_UNCHECKED; reuse++) {
@@ -42,10 +43,9 @@ START_TEST(data_over_data)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 /* Dummies count as data. */
-START_TEST(data_over_dummies)
+TEST(data_over_dummies)
 {
 	struct rig rig;
 	rig_open(&rig, 4, 1024);
@@ -58,9 +58,8 @@ START_TEST(data_over_dummies)
 	rig_blames(&rig, host, 1, 7, 1);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(data_in_padding)
+TEST(data_in_padding)
 {
 	struct rig rig;
 	struct tensor *host = open_with_host(&rig, true);
@@ -73,9 +72,8 @@ START_TEST(data_in_padding)
 	ck_assert(tensor_is_guest(rig_place(&rig, &request)));
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(somebody_may_write)
+TEST(somebody_may_write)
 {
 	struct rig rig;
 	struct tensor *host = open_with_host(&rig, false);
@@ -111,10 +109,9 @@ START_TEST(somebody_may_write)
 	ck_assert_int_eq(counts.lent, 4 * 60);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Whichever of the two has data in the other's footprint. */
-START_TEST(whose_data_is_at_risk)
+TEST(whose_data_is_at_risk)
 {
 	struct rig rig;
 	struct tensor *host = open_with_host(&rig, false);
@@ -144,9 +141,8 @@ START_TEST(whose_data_is_at_risk)
 	rig_blames(&rig, host, 0, 128, 100);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(never_enters_no_footprint)
+TEST(never_enters_no_footprint)
 {
 	struct rig rig;
 	open_with_host(&rig, true);
@@ -156,9 +152,8 @@ START_TEST(never_enters_no_footprint)
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "in the way: host");
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(free_space_first)
+TEST(free_space_first)
 {
 	struct rig rig;
 	open_with_host(&rig, true);
@@ -178,10 +173,9 @@ START_TEST(free_space_first)
 	ck_assert_int_eq(tensor_place(tensor).offset, 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* A search that finds only places that a kernel could spoil says so, and what would help. */
-START_TEST(only_writers_in_the_way)
+TEST(only_writers_in_the_way)
 {
 	struct rig rig;
 	struct tensor *host = open_with_host(&rig, false);
@@ -194,21 +188,4 @@ START_TEST(only_writers_in_the_way)
 	request.spec.shape.w = 200;
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "no room for 200 bytes");
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_reuse(void)
-{
-	Suite *suite = suite_create("device/reuse");
-	TCase *tcase = tcase_create("verdict");
-	tcase_add_test(tcase, data_over_data);
-	tcase_add_test(tcase, data_over_dummies);
-	tcase_add_test(tcase, data_in_padding);
-	tcase_add_test(tcase, somebody_may_write);
-	tcase_add_test(tcase, whose_data_is_at_risk);
-	tcase_add_test(tcase, never_enters_no_footprint);
-	tcase_add_test(tcase, free_space_first);
-	tcase_add_test(tcase, only_writers_in_the_way);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

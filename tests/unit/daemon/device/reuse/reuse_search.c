@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 /* 0 where nothing is against a tensor at this place. */
@@ -125,7 +126,7 @@ static void search_once(struct rig *rig, uint64_t *random, bool any_writer, unsi
 	*n_found += expected >= 0;
 }
 
-START_TEST(the_search_finds_the_lowest)
+TEST(the_search_finds_the_lowest)
 {
 	unsigned n_found = 0;
 	for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -146,7 +147,6 @@ START_TEST(the_search_finds_the_lowest)
 	}
 	ck_assert_uint_ge(n_found, 50);
 }
-END_TEST
 
 enum { BLOCK = 128, BLOCKS = 3 << 10 };
 
@@ -181,7 +181,7 @@ static void fill_up(struct rig *rig, uint64_t *random, uint8_t flags[BLOCKS])
 
 /* Offsets are searched in windows that grow: here are several of them, and places in each, over their ends, and
  * nowhere. */
-START_TEST(over_several_windows)
+TEST(over_several_windows)
 {
 	unsigned n_found[4] = {0};
 	for (uint64_t seed = 1; seed <= 12; seed++) {
@@ -208,11 +208,10 @@ START_TEST(over_several_windows)
 	for (unsigned i = 0; i < 4; i++)
 		ck_assert_msg(n_found[i] >= 2, "%u: %u", i, n_found[i]);
 }
-END_TEST
 
 /* Large tensors of two or three block rows, some of which begin on NPU 0 in the second: what is in the way of a
  * row may lie behind the window. */
-START_TEST(large_rows)
+TEST(large_rows)
 {
 	unsigned n_found = 0;
 	for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -245,10 +244,9 @@ START_TEST(large_rows)
 	}
 	ck_assert_uint_ge(n_found, 5);
 }
-END_TEST
 
 /* All of the window is taken on the NPU of the second row, which lies behind it, where a gap is too small. */
-START_TEST(a_row_behind_the_window)
+TEST(a_row_behind_the_window)
 {
 	struct rig rig;
 	struct npumem_place place;
@@ -269,11 +267,10 @@ START_TEST(a_row_behind_the_window)
 	ck_assert_int_eq(lowest(&rig, &place, &wish), -1);
 	rig_close(&rig);
 }
-END_TEST
 
 /* The last channel of this matrix has 4 columns where the others have 16: what is taken beside them must not keep
  * it from the empty blocks, and what is taken of them must. */
-START_TEST(a_narrow_last_channel)
+TEST(a_narrow_last_channel)
 {
 	for (int64_t from = 3; from <= 4; from++) {
 		struct rig rig;
@@ -298,10 +295,9 @@ START_TEST(a_narrow_last_channel)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 /* Nothing is free but empty blocks on NPU 3, and each of many tensors is searched a place for. */
-START_TEST(many_in_one_request)
+TEST(many_in_one_request)
 {
 	enum { MANY = 200 };
 	struct rig rig;
@@ -323,10 +319,9 @@ START_TEST(many_in_one_request)
 		ck_assert_int_eq(tensor_place(tensors[i]).offset, 16 * i);
 	rig_close(&rig);
 }
-END_TEST
 
 /* The bits of a search are bounded, whatever the NPUs have. */
-START_TEST(too_large_to_be_searched_for)
+TEST(too_large_to_be_searched_for)
 {
 	struct rig rig;
 	struct reuse_search search;
@@ -347,20 +342,4 @@ START_TEST(too_large_to_be_searched_for)
 	request.spec.layout = NPUMEM_ALIGNED;
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "no room for 4194432 bytes");
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_reuse_search(void)
-{
-	Suite *suite = suite_create("device/reuse_search");
-	TCase *tcase = tcase_create("reuse_search");
-	tcase_add_test(tcase, the_search_finds_the_lowest);
-	tcase_add_test(tcase, over_several_windows);
-	tcase_add_test(tcase, large_rows);
-	tcase_add_test(tcase, a_row_behind_the_window);
-	tcase_add_test(tcase, a_narrow_last_channel);
-	tcase_add_test(tcase, many_in_one_request);
-	tcase_add_test(tcase, too_large_to_be_searched_for);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* What a log is told of: all that an operation changed, and little else. */
 #include "daemon/device/tensors/changes.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 enum { NPUS = 2, NPU_BYTES = 1 << 20 };
@@ -57,7 +58,7 @@ static const int64_t apart[][4] = {
 	{1, 2, 1 << 19, 1 << 18}, {2, 1, 1 << 18, 1}, {2, 100, 1 << 18, 1}, {3, 50, 4096, 3}, {4, 40, 8192, 200},
 };
 
-START_TEST(gaps_are_not_told)
+TEST(gaps_are_not_told, .to = sizeof(apart) / sizeof(apart[0]))
 {
 	struct rig rig;
 	struct copy copy;
@@ -88,10 +89,9 @@ START_TEST(gaps_are_not_told)
 	ck_assert_uint_le(copy.told, n * 24 + 4096);
 	close_copied(&rig, &copy);
 }
-END_TEST
 
 /* The log has the short gaps between elements, too: the estimate counts them. */
-START_TEST(gaps_that_are_told)
+TEST(gaps_that_are_told)
 {
 	struct rig rig;
 	struct copy copy;
@@ -103,10 +103,9 @@ START_TEST(gaps_that_are_told)
 	ck_assert_int_ge(2 * device_forget_cost(rig.device, x), 2 * 999 * 63);
 	close_copied(&rig, &copy);
 }
-END_TEST
 
 /* The log has the data of others that a kernel destroys, and its output, and nothing else. */
-START_TEST(what_a_kernel_destroys)
+TEST(what_a_kernel_destroys)
 {
 	struct rig rig;
 	struct copy copy;
@@ -129,10 +128,9 @@ START_TEST(what_a_kernel_destroys)
 	ck_assert_uint_le(copy.told, 4096);
 	close_copied(&rig, &copy);
 }
-END_TEST
 
 /* Each piece may wait for a disk. */
-START_TEST(others_come_between_pieces)
+TEST(others_come_between_pieces)
 {
 	struct rig rig;
 	struct copy copy;
@@ -144,17 +142,4 @@ START_TEST(others_come_between_pieces)
 	/* Of a piece of bytes, and of bits. */
 	ck_assert_uint_le(copy.most, 2 << 16);
 	close_copied(&rig, &copy);
-}
-END_TEST
-
-Suite *suite_changes(void)
-{
-	Suite *suite = suite_create("device/tensors/changes");
-	TCase *tcase = tcase_create("changes");
-	tcase_add_loop_test(tcase, gaps_are_not_told, 0, sizeof(apart) / sizeof(apart[0]));
-	tcase_add_test(tcase, gaps_that_are_told);
-	tcase_add_test(tcase, what_a_kernel_destroys);
-	tcase_add_test(tcase, others_come_between_pieces);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

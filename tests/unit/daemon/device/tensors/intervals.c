@@ -1,9 +1,8 @@
 /* The tree of intervals against a plain list, in every order of coming and going. */
 #include "daemon/device/tensors/intervals.h"
 
-#include <check.h>
-
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 enum { MOST = 300 };
 
@@ -65,7 +64,7 @@ static void compare(const struct list *list, uint64_t from, uint64_t to)
 	ck_assert_ptr_null(intervals_next(&walk));
 }
 
-START_TEST(as_a_plain_list)
+TEST(as_a_plain_list, .to = 8)
 {
 	struct list list = {.random = (uint64_t)_i + 1};
 	for (unsigned step = 0; step < 400; step++) {
@@ -83,10 +82,9 @@ START_TEST(as_a_plain_list)
 			compare(&list, 0, UINT64_MAX);
 	}
 }
-END_TEST
 
 /* Rising, falling, and from both ends: what a tree without balance makes lists of. */
-START_TEST(stays_low)
+TEST(stays_low)
 {
 	for (unsigned order = 0; order < 3; order++) {
 		struct list list = {.random = 1};
@@ -105,9 +103,8 @@ START_TEST(stays_low)
 		ck_assert_ptr_null(list.tree.root);
 	}
 }
-END_TEST
 
-START_TEST(the_check_can_fail)
+TEST(the_check_can_fail)
 {
 	struct list list = {.random = 1};
 	for (unsigned i = 0; i < 7; i++)
@@ -123,16 +120,4 @@ START_TEST(the_check_can_fail)
 	list.all[3].height = 3;
 	list.all[3].reach = 5;
 	ck_assert_str_eq(intervals_check(&list.tree), "the tree of intervals is out of balance");
-}
-END_TEST
-
-Suite *suite_intervals(void)
-{
-	Suite *suite = suite_create("device/intervals");
-	TCase *tcase = tcase_create("intervals");
-	tcase_add_loop_test(tcase, as_a_plain_list, 0, 8);
-	tcase_add_test(tcase, stays_low);
-	tcase_add_test(tcase, the_check_can_fail);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -2,6 +2,7 @@
  * than he may. */
 #include "daemon/device/tensors/meetings.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/places.h"
 
 static bool ranges_meet(const struct tensor *a, const struct tensor *b)
@@ -55,7 +56,7 @@ static void check_all(const struct rig *rig, struct tensor *const *tensors, unsi
 	}
 }
 
-START_TEST(as_the_bytes_say)
+TEST(as_the_bytes_say)
 {
 	uint64_t random = 5;
 	for (int round = 0; round < 12; round++) {
@@ -79,9 +80,8 @@ START_TEST(as_the_bytes_say)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
-START_TEST(of_views)
+TEST(of_views)
 {
 	struct rig rig;
 	rig_open(&rig, 4, 1024);
@@ -101,7 +101,6 @@ START_TEST(of_views)
 	ck_assert_ptr_null(meetings_first(guest));
 	rig_close(&rig);
 }
-END_TEST
 
 /* Four bytes in empty blocks of the host. */
 static struct device_request crowd_request(int64_t npu, int64_t offset)
@@ -114,7 +113,7 @@ static struct device_request crowd_request(int64_t npu, int64_t offset)
 	return request;
 }
 
-START_TEST(no_more_than_so_many)
+TEST(no_more_than_so_many)
 {
 	struct rig rig;
 	struct tensor *tensor;
@@ -156,16 +155,4 @@ START_TEST(no_more_than_so_many)
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "over more than 256 others");
 	rig_release(&rig, rest);
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_meetings(void)
-{
-	Suite *suite = suite_create("device/meetings");
-	TCase *tcase = tcase_create("meetings");
-	tcase_add_test(tcase, as_the_bytes_say);
-	tcase_add_test(tcase, of_views);
-	tcase_add_test(tcase, no_more_than_so_many);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

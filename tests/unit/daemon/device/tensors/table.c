@@ -2,11 +2,12 @@
 #include "daemon/device/tensors/table.h"
 
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 enum { N_HANDLES = 3000 };
 
-START_TEST(stale_handles_find_nothing)
+TEST(stale_handles_find_nothing)
 {
 	static uint64_t handles[N_HANDLES];
 	static struct tensor *tensors[N_HANDLES];
@@ -52,10 +53,9 @@ START_TEST(stale_handles_find_nothing)
 			table_remove(rig.device, tensors[i]);
 	rig_close(&rig);
 }
-END_TEST
 
 /* 2^32 tensors later a slot is not used again, rather than give a handle twice. */
-START_TEST(generations_run_out)
+TEST(generations_run_out)
 {
 	struct rig rig;
 	rig_open(&rig, 1, 1024);
@@ -75,10 +75,9 @@ START_TEST(generations_run_out)
 	table_remove(rig.device, tensor);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Pages of a few looks each, while tensors come and go: whoever lives throughout is found once, in order. */
-START_TEST(pages_while_tensors_come_and_go)
+TEST(pages_while_tensors_come_and_go)
 {
 	enum { N = 200 };
 	static struct tensor *stays[N];
@@ -123,7 +122,6 @@ START_TEST(pages_while_tensors_come_and_go)
 			table_remove(rig.device, passing[i]);
 	rig_close(&rig);
 }
-END_TEST
 
 static struct tensor *after(const struct rig *rig, uint64_t place, unsigned looks, uint64_t *at, unsigned *left)
 {
@@ -132,7 +130,7 @@ static struct tensor *after(const struct rig *rig, uint64_t place, unsigned look
 	return device_after(rig->device, at, left);
 }
 
-START_TEST(any_place_will_do)
+TEST(any_place_will_do)
 {
 	struct rig rig;
 	struct tensor *tensors[5];
@@ -173,9 +171,8 @@ START_TEST(any_place_will_do)
 	ck_assert(at == 0 && left == 2);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
 	enum { N = 65, ALLOCS_MAX = 3 }; /* chunks are listed at first; each new slot takes a struct */
 	struct rig rig;
@@ -203,10 +200,9 @@ START_TEST(no_memory)
 		table_remove(rig.device, tensors[i]);
 	rig_close(&rig);
 }
-END_TEST
 
 /* A table that is moved when it is full takes as much again for one tensor as for all before it. */
-START_TEST(no_tensor_pays_for_all)
+TEST(no_tensor_pays_for_all)
 {
 	enum { N = 20000, LIST_BYTES = 8192 };
 	struct rig rig;
@@ -220,19 +216,4 @@ START_TEST(no_tensor_pays_for_all)
 	for (unsigned i = 0; i < N; i++)
 		table_remove(rig.device, device_find(rig.device, i + 1));
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_table(void)
-{
-	Suite *suite = suite_create("device/table");
-	TCase *tcase = tcase_create("table");
-	tcase_add_test(tcase, stale_handles_find_nothing);
-	tcase_add_test(tcase, generations_run_out);
-	tcase_add_test(tcase, pages_while_tensors_come_and_go);
-	tcase_add_test(tcase, any_place_will_do);
-	tcase_add_test(tcase, no_memory);
-	tcase_add_test(tcase, no_tensor_pays_for_all);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

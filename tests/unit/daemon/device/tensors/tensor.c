@@ -3,6 +3,7 @@
 
 #include "daemon/device/tensors/view.h"
 #include "tests/support/random_place.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 static void equal_dims(const struct npumem_dims *a, const struct npumem_dims *b)
@@ -86,7 +87,7 @@ static void keeps(const struct npumem_geometry *geometry, struct npumem_place *p
 	holds(&tensor, place);
 }
 
-START_TEST(random_places)
+TEST(random_places)
 {
 	uint64_t random = 11;
 	unsigned n = 0;
@@ -103,7 +104,6 @@ START_TEST(random_places)
 	}
 	ck_assert_uint_gt(n, 5000);
 }
-END_TEST
 
 static void largest(struct npumem_spec *spec)
 {
@@ -116,7 +116,7 @@ static void largest(struct npumem_spec *spec)
 }
 
 /* Each dimension and each stride at its limit, and whole devices of data, of padding and of empty blocks. */
-START_TEST(largest_places)
+TEST(largest_places)
 {
 	const struct npumem_dims shapes[] = {{1, INT32_MAX, 1, 1},    {1, 1, 1, 1 << 30}, {1, 1, 1 << 30, 1},
 					     {1 << 30, 1, 1, 1},      {1, 1, 1, 1},	  {1, 1 << 10, 1, 1 << 29},
@@ -150,10 +150,9 @@ START_TEST(largest_places)
 	spec.mode = NPUMEM_MODE_2IC;
 	largest(&spec);
 }
-END_TEST
 
 /* A view's place is that of its slice, and its range is what it was given. */
-START_TEST(views)
+TEST(views)
 {
 	const struct device_slice slice = {{0, 1, 0, 0}, {2, 8, 1, 7}}, part = {{0, 1, 0, 2}, {1, 3, 1, 5}};
 	const struct device_slice *const slices[] = {&slice, &part};
@@ -174,16 +173,4 @@ START_TEST(views)
 		equal_dims(&range.to, &slices[i]->to);
 	}
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_tensor(void)
-{
-	Suite *suite = suite_create("tensor");
-	TCase *tests = tcase_create("tensor");
-	tcase_add_test(tests, random_places);
-	tcase_add_test(tests, largest_places);
-	tcase_add_test(tests, views);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* Sums against a count of every byte, for tensors that begin anywhere and go round. */
 #include "daemon/device/tensors/totals.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 enum { N_NPUS = 5, N = 40 };
@@ -13,7 +14,7 @@ static void count(const struct npumem_place *place, int64_t *npus)
 			(c == place->shape.c - 1 ? place->last_w : place->shape.w);
 }
 
-START_TEST(npus_hold_what_a_count_says)
+TEST(npus_hold_what_a_count_says)
 {
 	struct rig rig;
 	struct tensor *tensors[N];
@@ -40,10 +41,9 @@ START_TEST(npus_hold_what_a_count_says)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
 /* A last channel of one column. */
-START_TEST(a_narrow_last_channel)
+TEST(a_narrow_last_channel)
 {
 	struct rig rig;
 	int64_t found[2];
@@ -58,15 +58,4 @@ START_TEST(a_narrow_last_channel)
 	ck_assert_int_eq(found[0], 0);
 	ck_assert_int_eq(found[1], 0);
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_totals(void)
-{
-	Suite *suite = suite_create("totals");
-	TCase *tests = tcase_create("totals");
-	tcase_add_test(tests, npus_hold_what_a_count_says);
-	tcase_add_test(tests, a_narrow_last_channel);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* Slices and other shapes of a tensor's own bytes: which there are, why the others are refused, and that whatever
  * is done through them is done to the base. */
 #include "daemon/device/internal.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 static struct device_slice slice_of(int64_t n0, int64_t n1, int64_t c0, int64_t c1, int64_t h0, int64_t h1,
@@ -92,7 +93,7 @@ static const struct {
 	     {NPUMEM_ALIGNED, NPUMEM_MODE_4N},
 	     {NPUMEM_STRIDED, NPUMEM_MODE_4N}};
 
-START_TEST(every_dimension)
+TEST(every_dimension, .to = sizeof(kinds) / sizeof(kinds[0]))
 {
 	struct rig rig;
 	rig_open(&rig, 4, 4096);
@@ -131,9 +132,8 @@ START_TEST(every_dimension)
 	reads_as(&rig, slice(&rig, base, slice_of(0, 4, 0, 1, 0, 3, 0, 5)), slice_of(0, 4, 0, 1, 0, 3, 0, 5));
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(bad_slices)
+TEST(bad_slices)
 {
 	struct rig rig;
 	rig_open(&rig, 4, 4096);
@@ -149,10 +149,9 @@ START_TEST(bad_slices)
 	slice_refused(&rig, base, slice_of(0, 5, 0, 6, 0, 3, 0, 5), "slice n 0:5 cuts a word");
 	rig_close(&rig);
 }
-END_TEST
 
 /* 3 rows of 22 columns, 5 a channel: five channels on four NPUs, the last one of 2 columns. */
-START_TEST(matrix_slices)
+TEST(matrix_slices)
 {
 	struct rig rig;
 	uint8_t bytes[66], ramp[66];
@@ -189,9 +188,8 @@ START_TEST(matrix_slices)
 			"a matrix whose last channel has 2 columns and the others 5 has no other shape");
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(other_shapes)
+TEST(other_shapes)
 {
 	struct rig rig;
 	uint8_t bytes[240];
@@ -221,11 +219,10 @@ START_TEST(other_shapes)
 		ck_assert_int_eq(bytes[k], k / 4 * 20 + 6 + k % 4);
 	rig_close(&rig);
 }
-END_TEST
 
 /* What of its root a slice reaches, for the order of operations: of another shape's slice all of it, as its
  * elements lie elsewhere. */
-START_TEST(what_of_its_root_a_view_reaches)
+TEST(what_of_its_root_a_view_reaches)
 {
 	struct rig rig;
 	struct tensor_range range;
@@ -243,9 +240,8 @@ START_TEST(what_of_its_root_a_view_reaches)
 	ck_assert_mem_eq(&range, &whole, sizeof(range));
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(one_channel_may_trade_batches)
+TEST(one_channel_may_trade_batches)
 {
 	struct rig rig;
 	uint8_t bytes[96];
@@ -267,10 +263,9 @@ START_TEST(one_channel_may_trade_batches)
 	reshape_refused(&rig, base, 1, 1, 16, 2, "without a packed mode");
 	rig_close(&rig);
 }
-END_TEST
 
 /* A stride whose dimension has extent 1 leads nowhere, so its value is no gap. */
-START_TEST(strides_of_nothing)
+TEST(strides_of_nothing)
 {
 	struct rig rig;
 	uint8_t bytes[6];
@@ -290,9 +285,8 @@ START_TEST(strides_of_nothing)
 	ck_assert_int_eq(rig_relu(&rig, base, again), 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(operands_of_kernels)
+TEST(operands_of_kernels)
 {
 	struct rig rig;
 	uint8_t bytes[540];
@@ -318,9 +312,8 @@ START_TEST(operands_of_kernels)
 		ck_assert_int_eq(bytes[i], i < 90 && i % 5 >= 3 ? i - 3 : i);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
 	struct rig rig;
 	struct tensor *view;
@@ -341,28 +334,9 @@ START_TEST(no_memory)
 	ck_assert_int_eq(device_view_reshape(rig.device, base, &TENSOR_PLACE(base)->shape, &view, &rig.context),
 			 NPUMEM_RESOURCE_EXHAUSTED);
 	scarce_arm(&rig.scarce, 0);
-	ck_assert_int_eq(device_view_format(rig.device, fixed, 7, &view, &rig.context),
-			 NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(device_view_format(rig.device, fixed, 7, &view, &rig.context), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_ptr_eq(tensor_views(base), last);
 	rig_sound(&rig);
 	slice(&rig, base, all);
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_view(void)
-{
-	Suite *suite = suite_create("device/view");
-	TCase *tcase = tcase_create("view");
-	tcase_add_loop_test(tcase, every_dimension, 0, sizeof(kinds) / sizeof(kinds[0]));
-	tcase_add_test(tcase, bad_slices);
-	tcase_add_test(tcase, matrix_slices);
-	tcase_add_test(tcase, other_shapes);
-	tcase_add_test(tcase, what_of_its_root_a_view_reaches);
-	tcase_add_test(tcase, one_channel_may_trade_batches);
-	tcase_add_test(tcase, strides_of_nothing);
-	tcase_add_test(tcase, operands_of_kernels);
-	tcase_add_test(tcase, no_memory);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -3,6 +3,7 @@
 
 #include "daemon/device/internal.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 static bool written_all(const struct rig *rig, const struct tensor *tensor)
@@ -34,7 +35,7 @@ static void stage_open(struct stage *stage, int policy, int64_t n)
 /* Five elements are written: channel 0 on NPU 0, and one of channel 1 on NPU 1. */
 static const char hole[] = "x has bytes that were never written: 14 of 24, the first at offset 2 of NPU 1";
 
-START_TEST(refused)
+TEST(refused)
 {
 	struct stage stage;
 	uint16_t back[12];
@@ -74,9 +75,8 @@ START_TEST(refused)
 	ck_assert_int_eq(state.unwritten_bytes, 2);
 	rig_close(rig);
 }
-END_TEST
 
-START_TEST(warned_of)
+TEST(warned_of)
 {
 	struct stage stage;
 	uint16_t back[12];
@@ -98,10 +98,9 @@ START_TEST(warned_of)
 	ck_assert_str_eq(rig->op.warning, hole);
 	rig_close(rig);
 }
-END_TEST
 
 /* A read of part of a damaged tensor tells of the damage in that part. */
-START_TEST(damage_is_counted_where_it_is_read)
+TEST(damage_is_counted_where_it_is_read)
 {
 	struct stage stage;
 	uint16_t back[12];
@@ -115,7 +114,6 @@ START_TEST(damage_is_counted_where_it_is_read)
 			 "x is damaged: 2 bytes were destroyed by a kernel and not written since");
 	rig_close(rig);
 }
-END_TEST
 
 /* A scan of a copy of the place, against its elements one by one; some are written and some of those damaged. */
 static void scan_one(const struct device_request *request, uint64_t *random)
@@ -160,7 +158,7 @@ static void scan_one(const struct device_request *request, uint64_t *random)
 	rig_close(&rig);
 }
 
-START_TEST(scans_of_every_layout)
+TEST(scans_of_every_layout)
 {
 	uint64_t random = 5;
 	struct device_request request = rig_request(NPUMEM_FX8, 3, 5, 4, 9);
@@ -177,9 +175,8 @@ START_TEST(scans_of_every_layout)
 	request = rig_matrix(NPUMEM_FX16, 5, 37, 8);
 	scan_one(&request, &random);
 }
-END_TEST
 
-START_TEST(allowed)
+TEST(allowed)
 {
 	struct stage stage;
 	uint16_t back[12];
@@ -192,10 +189,9 @@ START_TEST(allowed)
 		ck_assert_int_eq(back[i], i < 5);
 	rig_close(rig);
 }
-END_TEST
 
 /* However it was written: in pieces, through views, by copies and kernels. */
-START_TEST(written_by_pieces)
+TEST(written_by_pieces)
 {
 	struct stage stage;
 	uint16_t back[12];
@@ -223,11 +219,10 @@ START_TEST(written_by_pieces)
 	ck_assert(written_all(rig, stage.y));
 	rig_close(rig);
 }
-END_TEST
 
 /* Dummies are 0 after a write, whichever piece of it wrote the last batch; they are no elements, so they need not
  * be written. A kernel leaves them as they are. */
-START_TEST(dummies_are_zero)
+TEST(dummies_are_zero)
 {
 	struct rig rig;
 	uint8_t lane[8], ones[12];
@@ -266,20 +261,4 @@ START_TEST(dummies_are_zero)
 	device_peek(rig.device, 0, tensor_place(y).offset + second, 8, lane);
 	ck_assert_int_eq(memcmp(lane, cleared, 8), 0);
 	rig_close(&rig);
-}
-END_TEST
-
-Suite *suite_written(void)
-{
-	Suite *suite = suite_create("device/written");
-	TCase *tcase = tcase_create("written");
-	tcase_add_test(tcase, refused);
-	tcase_add_test(tcase, warned_of);
-	tcase_add_test(tcase, damage_is_counted_where_it_is_read);
-	tcase_add_test(tcase, scans_of_every_layout);
-	tcase_add_test(tcase, allowed);
-	tcase_add_test(tcase, written_by_pieces);
-	tcase_add_test(tcase, dummies_are_zero);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

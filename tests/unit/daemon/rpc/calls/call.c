@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 enum { MANY = 200, NAME_BYTES = 8, SOME = 40 };
@@ -46,7 +47,7 @@ static void check_books(const struct crowd *crowd, size_t bytes_before, uint64_t
 	ck_assert_uint_le(crowd->world.n_bytes - bytes_before, booked_since + booked_since / 16);
 }
 
-START_TEST(short_ones_that_wait)
+TEST(short_ones_that_wait)
 {
 	struct crowd crowd;
 	uint64_t before, last = 0;
@@ -65,9 +66,8 @@ START_TEST(short_ones_that_wait)
 	ck_assert_uint_eq(booked(&crowd), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(a_list_that_waits_for_its_turn)
+TEST(a_list_that_waits_for_its_turn)
 {
 	struct crowd crowd;
 	uint64_t before, list;
@@ -84,10 +84,9 @@ START_TEST(a_list_that_waits_for_its_turn)
 	ck_assert_uint_eq(booked(&crowd), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Before it is resolved, too: a view of a tensor that is to be freed holds up what follows. */
-START_TEST(a_list_that_is_held)
+TEST(a_list_that_is_held)
 {
 	struct crowd crowd;
 	uint64_t before, list;
@@ -106,10 +105,9 @@ START_TEST(a_list_that_is_held)
 	ck_assert_uint_eq(booked(&crowd), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Refused by what it would hold, not by the bytes of its message. */
-START_TEST(what_may_not_be_held_is_refused)
+TEST(what_may_not_be_held_is_refused)
 {
 	struct crowd crowd;
 	uint64_t list;
@@ -125,18 +123,4 @@ START_TEST(what_may_not_be_held_is_refused)
 	crowd_finish_all(&crowd);
 	ck_assert_uint_eq(booked(&crowd), 0);
 	crowd_deinit(&crowd);
-}
-END_TEST
-
-Suite *suite_call(void)
-{
-	Suite *suite = suite_create("rpc/call");
-	TCase *tests = tcase_create("call");
-
-	tcase_add_test(tests, short_ones_that_wait);
-	tcase_add_test(tests, a_list_that_waits_for_its_turn);
-	tcase_add_test(tests, a_list_that_is_held);
-	tcase_add_test(tests, what_may_not_be_held_is_refused);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

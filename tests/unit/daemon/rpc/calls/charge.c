@@ -3,6 +3,7 @@
 #include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/handlers/operate.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 static void may_have(struct crowd *crowd, enum limits_key key, uint64_t most)
@@ -34,7 +35,7 @@ static void check_over(struct crowd *crowd)
 	crowd_deinit(crowd);
 }
 
-START_TEST(as_many_as_a_uid_may_have_wait)
+TEST(as_many_as_a_uid_may_have_wait)
 {
 	struct crowd crowd;
 	uint64_t second, third;
@@ -48,10 +49,9 @@ START_TEST(as_many_as_a_uid_may_have_wait)
 	ck_assert_uint_eq(crowd.peers[0].session.user->account.usage.in_flight, 2);
 	check_over(&crowd);
 }
-END_TEST
 
 /* A free is decided when it arrives: what it must wait for may be more than its user may have waiting. */
-START_TEST(a_free_beyond_the_limit_is_answered_as_it_went)
+TEST(a_free_beyond_the_limit_is_answered_as_it_went)
 {
 	struct crowd crowd;
 	uint64_t free;
@@ -66,9 +66,8 @@ START_TEST(a_free_beyond_the_limit_is_answered_as_it_went)
 	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_open(&crowd, 0, "long")), NPUMEM_NOT_FOUND);
 	check_over(&crowd);
 }
-END_TEST
 
-START_TEST(a_read_that_waits_holds_what_it_will_answer)
+TEST(a_read_that_waits_holds_what_it_will_answer)
 {
 	Npumem__V1__ReadRequest request = NPUMEM__V1__READ_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "long");
@@ -82,10 +81,9 @@ START_TEST(a_read_that_waits_holds_what_it_will_answer)
 	ck_assert_uint_ge(has(&crowd, LIMITS_REQUEST_BYTES) - before, 8 * LONG_W);
 	check_over(&crowd);
 }
-END_TEST
 
 /* Also where the host has no memory for its answer. */
-START_TEST(what_a_kernel_runs_in)
+TEST(what_a_kernel_runs_in)
 {
 	struct crowd crowd;
 	uint64_t run;
@@ -110,18 +108,4 @@ START_TEST(what_a_kernel_runs_in)
 	run = crowd_relu(&crowd, 0, "a", "b");
 	ck_assert_int_eq(crowd_status(&crowd, 0, run), 0);
 	check_over(&crowd);
-}
-END_TEST
-
-Suite *suite_charge(void)
-{
-	Suite *suite = suite_create("rpc/charge");
-	TCase *tests = tcase_create("charge");
-
-	tcase_add_test(tests, as_many_as_a_uid_may_have_wait);
-	tcase_add_test(tests, a_free_beyond_the_limit_is_answered_as_it_went);
-	tcase_add_test(tests, a_read_that_waits_holds_what_it_will_answer);
-	tcase_add_test(tests, what_a_kernel_runs_in);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* What a session leaves behind goes in parts, each in its turn. */
 #include "daemon/rpc/calls/ending.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 static void alloc_many(struct crowd *crowd, unsigned from, unsigned n)
@@ -9,7 +10,7 @@ static void alloc_many(struct crowd *crowd, unsigned from, unsigned n)
 		ck_assert_int_eq(crowd_status(crowd, from, crowd_alloc(crowd, from, "", SHORT_W)), 0);
 }
 
-START_TEST(many_go_in_parts)
+TEST(many_go_in_parts)
 {
 	enum { N = ENDING_PART + 44, PART = ENDING_PART };
 	struct crowd crowd;
@@ -37,9 +38,8 @@ START_TEST(many_go_in_parts)
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(what_went_meanwhile_is_not_missed)
+TEST(what_went_meanwhile_is_not_missed)
 {
 	struct crowd crowd;
 	uint64_t view, freed;
@@ -62,10 +62,9 @@ START_TEST(what_went_meanwhile_is_not_missed)
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* A view of somebody else's tensor dies with the session, and the tensor does not. */
-START_TEST(views_go_and_their_bases_stay)
+TEST(views_go_and_their_bases_stay)
 {
 	struct crowd crowd;
 
@@ -80,9 +79,8 @@ START_TEST(views_go_and_their_bases_stay)
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "B")), 7);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(without_memory_it_goes_in_smaller_parts)
+TEST(without_memory_it_goes_in_smaller_parts)
 {
 	struct crowd crowd;
 
@@ -94,18 +92,4 @@ START_TEST(without_memory_it_goes_in_smaller_parts)
 	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 0);
 	crowd_deinit(&crowd);
-}
-END_TEST
-
-Suite *suite_ending(void)
-{
-	Suite *suite = suite_create("rpc/ending");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, many_go_in_parts);
-	tcase_add_test(tcase, what_went_meanwhile_is_not_missed);
-	tcase_add_test(tcase, views_go_and_their_bases_stay);
-	tcase_add_test(tcase, without_memory_it_goes_in_smaller_parts);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

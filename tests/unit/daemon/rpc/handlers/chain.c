@@ -1,4 +1,5 @@
 /* Operations of a list that one thread runs one after the other: as if each had had its own. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 static const char *const names[] = {"a", "b", "c", "d", "unwritten", "short"};
@@ -35,7 +36,7 @@ static uint64_t scratch(const struct crowd *crowd)
 }
 
 /* Each reads what the one before it wrote; a short one goes along. */
-START_TEST(one_task)
+TEST(one_task)
 {
 	const struct crowd_op ops[] = {
 		{0, 'c', "b", "a", 0}, {0, 'f', "short", NULL, 7}, {0, 'k', "b", "c", 0}, {0, 'c', "d", "c", 0}};
@@ -56,7 +57,6 @@ START_TEST(one_task)
 	ck_assert_uint_eq(scratch(&crowd), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* The operation with that index is refused with `status`; "d", which the last one writes, is not written. */
 static void check_refused(const struct crowd_op *ops, unsigned n, unsigned index, int status)
@@ -79,25 +79,23 @@ static void check_refused(const struct crowd_op *ops, unsigned n, unsigned index
 	crowd_deinit(&crowd);
 }
 
-START_TEST(refused_when_it_runs)
+TEST(refused_when_it_runs)
 {
 	const struct crowd_op ops[] = {
 		{0, 'c', "b", "a", 0}, {0, 'k', "unwritten", "c", 0}, {0, 'k', "a", "d", 0}};
 
 	check_refused(ops, 3, 1, NPUMEM_FAILED_PRECONDITION);
 }
-END_TEST
 
-START_TEST(refused_when_it_is_checked)
+TEST(refused_when_it_is_checked)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "short", "c", 0}, {0, 'k', "a", "d", 0}};
 
 	check_refused(ops, 3, 1, NPUMEM_INVALID);
 }
-END_TEST
 
 /* A read with data, and a group, are steps of their own, which find their tensors. */
-START_TEST(what_is_no_part)
+TEST(what_is_no_part)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0},	      {0, 'r', "b", NULL, 0},
 				       {0, 'c', "c", "b", 0},	      {5, 'c', "d", "c", 0},
@@ -114,10 +112,9 @@ START_TEST(what_is_no_part)
 	ck_assert_int_eq((int8_t)crowd_reply(&crowd, 0, list)->submitted->done[5]->data.data[0], 1);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Its queues are compared. */
-START_TEST(a_group_stays_one)
+TEST(a_group_stays_one)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {5, 'c', "d", "a", 0}, {5, 'k', "d", "c", 0}};
 	struct crowd crowd;
@@ -131,9 +128,8 @@ START_TEST(a_group_stays_one)
 	ck_assert_int_eq(read_status(&crowd, "d"), NPUMEM_FAILED_PRECONDITION);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(cancelled)
+TEST(cancelled)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "a", "c", 0}, {0, 'c', "d", "a", 0}};
 	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
@@ -151,10 +147,9 @@ START_TEST(cancelled)
 	ck_assert_uint_eq(scratch(&crowd), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* What was begun and not run is free, sealed or written by others only when the list is over. */
-START_TEST(others_wait)
+TEST(others_wait)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "b", "c", 0}, {0, 'c', "d", "c", 0}};
 	struct crowd crowd;
@@ -173,10 +168,9 @@ START_TEST(others_wait)
 	ck_assert_int_eq(value(&crowd, "d"), 5);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Without a thread all is as it was before. */
-START_TEST(no_thread)
+TEST(no_thread)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "a", "c", 0}};
 	struct crowd crowd;
@@ -193,22 +187,4 @@ START_TEST(no_thread)
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
 	crowd_deinit(&crowd);
-}
-END_TEST
-
-Suite *suite_chain(void)
-{
-	Suite *suite = suite_create("rpc/chain");
-	TCase *tests = tcase_create("chain");
-
-	tcase_add_test(tests, one_task);
-	tcase_add_test(tests, refused_when_it_runs);
-	tcase_add_test(tests, refused_when_it_is_checked);
-	tcase_add_test(tests, what_is_no_part);
-	tcase_add_test(tests, a_group_stays_one);
-	tcase_add_test(tests, cancelled);
-	tcase_add_test(tests, others_wait);
-	tcase_add_test(tests, no_thread);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

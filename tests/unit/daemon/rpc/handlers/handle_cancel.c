@@ -1,4 +1,5 @@
 /* What can be taken back, and what is there already. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 static int cancel(struct crowd *crowd, uint64_t request)
@@ -20,7 +21,7 @@ static uint64_t init(struct crowd *crowd)
 	return crowd_fill(crowd, 0, "long", 1);
 }
 
-START_TEST(what_waits_is_taken_back)
+TEST(what_waits_is_taken_back)
 {
 	struct crowd crowd;
 	uint64_t fill;
@@ -34,10 +35,9 @@ START_TEST(what_waits_is_taken_back)
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "long")), 1);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* A view is there, and a tensor has gone, from the moment that its names are looked up. */
-START_TEST(what_is_there_already_goes_on)
+TEST(what_is_there_already_goes_on)
 {
 	struct crowd crowd;
 	uint64_t view, gone;
@@ -56,10 +56,9 @@ START_TEST(what_is_there_already_goes_on)
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* The same when the client goes. */
-START_TEST(what_is_there_already_goes_on_without_its_client)
+TEST(what_is_there_already_goes_on_without_its_client)
 {
 	struct crowd crowd;
 
@@ -73,10 +72,9 @@ START_TEST(what_is_there_already_goes_on_without_its_client)
 	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "v")), 1);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* A tensor that dies with its client is read to the end by who has a view of it. */
-START_TEST(what_a_client_leaves_is_not_zeroed_under_a_reader)
+TEST(what_a_client_leaves_is_not_zeroed_under_a_reader)
 {
 	struct crowd crowd;
 	uint64_t alloc, copy;
@@ -96,10 +94,9 @@ START_TEST(what_a_client_leaves_is_not_zeroed_under_a_reader)
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "copy")), 3);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* A seal changes what may lie where, so that what its client allocates next waits for it. */
-START_TEST(an_allocation_waits_for_a_seal)
+TEST(an_allocation_waits_for_a_seal)
 {
 	struct crowd crowd;
 	uint64_t seal, alloc;
@@ -113,19 +110,4 @@ START_TEST(an_allocation_waits_for_a_seal)
 	ck_assert_int_eq(crowd_status(&crowd, 0, seal), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, alloc), 0);
 	crowd_deinit(&crowd);
-}
-END_TEST
-
-Suite *suite_handle_cancel(void)
-{
-	Suite *suite = suite_create("rpc/handle_cancel");
-	TCase *tests = tcase_create("handle_cancel");
-
-	tcase_add_test(tests, what_waits_is_taken_back);
-	tcase_add_test(tests, what_is_there_already_goes_on);
-	tcase_add_test(tests, what_is_there_already_goes_on_without_its_client);
-	tcase_add_test(tests, what_a_client_leaves_is_not_zeroed_under_a_reader);
-	tcase_add_test(tests, an_allocation_waits_for_a_seal);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,4 +1,5 @@
 /* Compaction step by step: what may happen between two steps, and every end. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 enum { N = 300 };
@@ -39,7 +40,7 @@ static uint64_t alloc_wait(struct crowd *crowd, unsigned from, const char *name,
 }
 
 /* What its client sends behind it must be of a session that has its token. */
-START_TEST(a_session_gets_its_token_beside_it)
+TEST(a_session_gets_its_token_beside_it)
 {
 	struct crowd crowd;
 	Npumem__V1__ResumeRequest request = NPUMEM__V1__RESUME_REQUEST__INIT;
@@ -52,7 +53,6 @@ START_TEST(a_session_gets_its_token_beside_it)
 	crowd_finish_all(&crowd);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 static uint64_t linger(struct crowd *crowd, bool lingers)
 {
@@ -63,7 +63,7 @@ static uint64_t linger(struct crowd *crowd, bool lingers)
 }
 
 /* A client that leaves closes its connection behind it. But it does not overtake what its session sent before. */
-START_TEST(a_farewell_goes_first_where_nothing_is_before_it)
+TEST(a_farewell_goes_first_where_nothing_is_before_it)
 {
 	struct crowd crowd;
 
@@ -83,9 +83,8 @@ START_TEST(a_farewell_goes_first_where_nothing_is_before_it)
 	crowd.peers[0].session.has_token = false;
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(it_comes_in_steps_and_nobody_notices)
+TEST(it_comes_in_steps_and_nobody_notices)
 {
 	struct crowd crowd;
 	uint64_t dry, wet, read;
@@ -120,9 +119,8 @@ START_TEST(it_comes_in_steps_and_nobody_notices)
 	world_check(&crowd.world);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(cancelled_it_ends_with_what_has_moved)
+TEST(cancelled_it_ends_with_what_has_moved)
 {
 	struct crowd crowd;
 	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
@@ -150,9 +148,8 @@ START_TEST(cancelled_it_ends_with_what_has_moved)
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "last")), 9);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(its_client_may_go_between_any_two_steps)
+TEST(its_client_may_go_between_any_two_steps)
 {
 	for (unsigned steps = 0; steps < 4; steps++) {
 		struct crowd crowd;
@@ -168,10 +165,9 @@ START_TEST(its_client_may_go_between_any_two_steps)
 		crowd_deinit(&crowd);
 	}
 }
-END_TEST
 
 /* The room between two steps may still be in use. */
-START_TEST(who_waits_for_room_is_served_at_its_end)
+TEST(who_waits_for_room_is_served_at_its_end)
 {
 	enum { ALL_W = CROWD_NPU_BYTES };
 	struct crowd crowd;
@@ -196,10 +192,9 @@ START_TEST(who_waits_for_room_is_served_at_its_end)
 	world_check(&crowd.world);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Wherever memory runs out, tensors are whole, and what is told of has moved. */
-START_TEST(host_memory_may_run_out_anywhere)
+TEST(host_memory_may_run_out_anywhere)
 {
 	bool hit = true;
 
@@ -221,10 +216,9 @@ START_TEST(host_memory_may_run_out_anywhere)
 		crowd_deinit(&crowd);
 	}
 }
-END_TEST
 
 /* A kernel and a compaction of one uid: what comes after them of its own waits, what others send does not. */
-START_TEST(what_its_uid_lets_run_holds_nobody_else_back)
+TEST(what_its_uid_lets_run_holds_nobody_else_back)
 {
 	struct crowd crowd;
 	uint64_t run, compact, own, other;
@@ -254,10 +248,10 @@ START_TEST(what_its_uid_lets_run_holds_nobody_else_back)
 	ck_assert_int_eq(crowd_status(&crowd, 2, other), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-/* Others may send as much as they like: what runs by the time that its own is over is the last that it waits for. */
-START_TEST(others_do_not_keep_it_waiting_for_ever)
+/* Others may send as much as they like: what runs by the time that its own is over is the last that it waits for.
+ */
+TEST(others_do_not_keep_it_waiting_for_ever)
 {
 	struct crowd crowd;
 	uint64_t first, second, compact;
@@ -284,10 +278,9 @@ START_TEST(others_do_not_keep_it_waiting_for_ever)
 	ck_assert_int_eq(crowd_status(&crowd, 2, second), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Given up while it is held back, it leaves nobody waiting. */
-START_TEST(its_client_may_go_while_it_is_held_back)
+TEST(its_client_may_go_while_it_is_held_back)
 {
 	struct crowd crowd;
 	uint64_t own;
@@ -302,24 +295,4 @@ START_TEST(its_client_may_go_while_it_is_held_back)
 	crowd_close(&crowd, 1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, own), 0);
 	crowd_deinit(&crowd);
-}
-END_TEST
-
-Suite *suite_handle_compact(void)
-{
-	Suite *suite = suite_create("rpc/handle_compact");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, a_session_gets_its_token_beside_it);
-	tcase_add_test(tcase, a_farewell_goes_first_where_nothing_is_before_it);
-	tcase_add_test(tcase, it_comes_in_steps_and_nobody_notices);
-	tcase_add_test(tcase, cancelled_it_ends_with_what_has_moved);
-	tcase_add_test(tcase, its_client_may_go_between_any_two_steps);
-	tcase_add_test(tcase, who_waits_for_room_is_served_at_its_end);
-	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
-	tcase_add_test(tcase, what_its_uid_lets_run_holds_nobody_else_back);
-	tcase_add_test(tcase, others_do_not_keep_it_waiting_for_ever);
-	tcase_add_test(tcase, its_client_may_go_while_it_is_held_back);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

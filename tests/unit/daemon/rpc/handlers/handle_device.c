@@ -1,6 +1,7 @@
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
-START_TEST(info_tells_device_and_caller)
+TEST(info_tells_device_and_caller)
 {
 	struct talk talk;
 	Npumem__V1__InfoRequest request = NPUMEM__V1__INFO_REQUEST__INIT;
@@ -23,7 +24,6 @@ START_TEST(info_tells_device_and_caller)
 	ck_assert_uint_eq(info->features & NPUMEM__V1__FEATURE__FEATURE_SUBMIT, 1);
 	talk_deinit(&talk);
 }
-END_TEST
 
 static void count_shutdowns(void *ctx, const struct session *session)
 {
@@ -31,7 +31,7 @@ static void count_shutdowns(void *ctx, const struct session *session)
 	++*(unsigned *)ctx;
 }
 
-START_TEST(shutdown_is_for_administrators)
+TEST(shutdown_is_for_administrators)
 {
 	struct talk talk;
 	struct session admin;
@@ -51,9 +51,8 @@ START_TEST(shutdown_is_for_administrators)
 	session_deinit(&admin);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(stat_adds_up)
+TEST(stat_adds_up)
 {
 	struct talk talk;
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
@@ -71,7 +70,6 @@ START_TEST(stat_adds_up)
 	ck_assert_int_eq(stat->sessions, 2); /* of its uid; there is a stranger */
 	talk_deinit(&talk);
 }
-END_TEST
 
 static int dump(struct talk *talk, struct session *session, int64_t npu, int64_t offset, int64_t bytes)
 {
@@ -83,7 +81,7 @@ static int dump(struct talk *talk, struct session *session, int64_t npu, int64_t
 	return TALK_AS(talk, session, dump, DUMP, &request);
 }
 
-START_TEST(dump_gives_raw_bytes_to_whom_they_belong)
+TEST(dump_gives_raw_bytes_to_whom_they_belong)
 {
 	struct talk talk;
 	uint64_t handle;
@@ -104,7 +102,6 @@ START_TEST(dump_gives_raw_bytes_to_whom_they_belong)
 	ck_assert_int_eq(dump(&talk, &talk.session, 0, -1, 1), NPUMEM_INVALID);
 	talk_deinit(&talk);
 }
-END_TEST
 
 static int plan(struct talk *talk, Npumem__V1__Spec *spec)
 {
@@ -114,7 +111,7 @@ static int plan(struct talk *talk, Npumem__V1__Spec *spec)
 	return TALK(talk, plan, PLAN, &request);
 }
 
-START_TEST(plan_answers_without_allocating)
+TEST(plan_answers_without_allocating)
 {
 	struct talk talk;
 	struct talk_spec spec;
@@ -135,9 +132,8 @@ START_TEST(plan_answers_without_allocating)
 	ck_assert_int_eq(world_n_tensors(&talk.world), 0);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(what_only_the_wire_can_get_wrong_in_a_spec)
+TEST(what_only_the_wire_can_get_wrong_in_a_spec)
 {
 	struct talk talk;
 	struct talk_spec spec;
@@ -170,9 +166,8 @@ START_TEST(what_only_the_wire_can_get_wrong_in_a_spec)
 	ck_assert_int_eq(plan(&talk, &spec.spec), NPUMEM_INVALID);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(compact_moves_and_tells)
+TEST(compact_moves_and_tells)
 {
 	struct talk talk;
 	Npumem__V1__CompactRequest request = NPUMEM__V1__COMPACT_REQUEST__INIT;
@@ -204,21 +199,4 @@ START_TEST(compact_moves_and_tells)
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, moved, 0, 0), 0);
 	ck_assert_int_eq(talk.response->done->data.data[127], 7);
 	talk_deinit(&talk);
-}
-END_TEST
-
-Suite *suite_handle_device(void)
-{
-	Suite *suite = suite_create("rpc/handle_device");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, shutdown_is_for_administrators);
-	tcase_add_test(tcase, info_tells_device_and_caller);
-	tcase_add_test(tcase, stat_adds_up);
-	tcase_add_test(tcase, dump_gives_raw_bytes_to_whom_they_belong);
-	tcase_add_test(tcase, plan_answers_without_allocating);
-	tcase_add_test(tcase, what_only_the_wire_can_get_wrong_in_a_spec);
-	tcase_add_test(tcase, compact_moves_and_tells);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -2,6 +2,7 @@
 #include "daemon/rpc/handlers/progress.h"
 
 #include "daemon/service/observed/events.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 static uint64_t now_ns, alarm_ns;
@@ -66,7 +67,7 @@ static void ring(struct crowd *crowd, uint64_t ns)
 	rpc_tick(crowd->rpc);
 }
 
-START_TEST(progress_is_looked_for_where_somebody_follows)
+TEST(progress_is_looked_for_where_somebody_follows)
 {
 	struct crowd crowd;
 	uint64_t id;
@@ -102,10 +103,9 @@ START_TEST(progress_is_looked_for_where_somebody_follows)
 	ck_assert(told(&crowd, 0, id));
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Whose it is says who hears of it, and how the tensors are called there. */
-START_TEST(progress_is_told_to_who_may_see_it)
+TEST(progress_is_told_to_who_may_see_it)
 {
 	struct crowd crowd;
 	const Npumem__V1__Event *event;
@@ -135,10 +135,9 @@ START_TEST(progress_is_told_to_who_may_see_it)
 	ck_assert_ptr_null(crowd.rpc->followed);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* However many run and follow, a look tells a bounded number, and those left over later. */
-START_TEST(a_look_is_bounded)
+TEST(a_look_is_bounded)
 {
 	struct crowd crowd;
 	struct events_subscriber *followers[200];
@@ -170,9 +169,8 @@ START_TEST(a_look_is_bounded)
 	}
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(followers_are_counted)
+TEST(followers_are_counted)
 {
 	struct crowd crowd;
 	struct limits_table *limits;
@@ -190,7 +188,6 @@ START_TEST(followers_are_counted)
 	ck_assert_int_eq(crowd_status(&crowd, 2, subscribe(&crowd, 2, "freed")), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 static struct {
 	uint64_t n, n_lost, n_empty;
@@ -221,7 +218,7 @@ static void hear(void *ctx, struct buffer *out)
 
 /* Host memory ends between two events, at each allocation of a send: the client is sent whole events only, and the
  * next one counts those that did not fit. */
-START_TEST(an_event_without_host_memory_is_counted_as_lost)
+TEST(an_event_without_host_memory_is_counted_as_lost)
 {
 	enum { EVENTS = 200 };
 
@@ -254,19 +251,4 @@ START_TEST(an_event_without_host_memory_is_counted_as_lost)
 			crowd_deinit(&crowd);
 		}
 	}
-}
-END_TEST
-
-Suite *suite_handle_events(void)
-{
-	Suite *suite = suite_create("rpc/handle_events");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, progress_is_looked_for_where_somebody_follows);
-	tcase_add_test(tcase, progress_is_told_to_who_may_see_it);
-	tcase_add_test(tcase, a_look_is_bounded);
-	tcase_add_test(tcase, followers_are_counted);
-	tcase_add_test(tcase, an_event_without_host_memory_is_counted_as_lost);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,4 +1,5 @@
 /* Frees among what others have under way. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 static uint64_t list(struct crowd *crowd, unsigned from)
@@ -9,7 +10,7 @@ static uint64_t list(struct crowd *crowd, unsigned from)
 }
 
 /* What a free that came first finds only when it is looked at may be a view whose own answer is not out yet. */
-START_TEST(a_view_is_answered_before_it_goes)
+TEST(a_view_is_answered_before_it_goes)
 {
 	struct crowd crowd;
 	uint64_t view, free;
@@ -32,7 +33,6 @@ START_TEST(a_view_is_answered_before_it_goes)
 	ck_assert_int_eq(crowd_status(&crowd, 1, free), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 static uint64_t rename_to(struct crowd *crowd, unsigned from, const char *old, const char *name)
 {
@@ -54,7 +54,7 @@ static size_t n_listed(struct crowd *crowd, unsigned from)
 
 /* A name is free, and nobody is told that its tensor is gone, when nothing uses the bytes any more: not earlier,
  * as the daemon may be killed and all of it be there again. */
-START_TEST(a_name_is_free_when_the_free_takes_effect)
+TEST(a_name_is_free_when_the_free_takes_effect)
 {
 	static const char strangers[] = "1001:A";
 	struct crowd crowd;
@@ -94,10 +94,9 @@ START_TEST(a_name_is_free_when_the_free_takes_effect)
 	}
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* It would be told of what is not there any more. */
-START_TEST(who_may_do_less_waits_to_see_too)
+TEST(who_may_do_less_waits_to_see_too)
 {
 	struct crowd crowd;
 	Npumem__V1__GrantRequest request = NPUMEM__V1__GRANT_REQUEST__INIT;
@@ -121,10 +120,9 @@ START_TEST(who_may_do_less_waits_to_see_too)
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), NPUMEM_NOT_FOUND);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* What waits at its session's gate has not arrived: a free that others sent later goes before it. */
-START_TEST(what_waits_at_the_gate_is_behind_a_free)
+TEST(what_waits_at_the_gate_is_behind_a_free)
 {
 	struct crowd crowd;
 	uint64_t fill, alloc, free;
@@ -148,9 +146,8 @@ START_TEST(what_waits_at_the_gate_is_behind_a_free)
 	ck_assert_int_eq(crowd_status(&crowd, 0, free), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(nobody_goes_before_a_free_that_has_arrived)
+TEST(nobody_goes_before_a_free_that_has_arrived)
 {
 	struct crowd crowd;
 	Npumem__V1__FreeRequest request = NPUMEM__V1__FREE_REQUEST__INIT;
@@ -173,11 +170,10 @@ START_TEST(nobody_goes_before_a_free_that_has_arrived)
 	ck_assert_int_eq(crowd_reply(&crowd, 0, free)->freed->tensors, 2);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Of two calls in one message the later one counts, and nothing of the earlier one does: what takes long is left to
  * a thread. */
-START_TEST(a_payload_before_it_does_not_keep_it_on_the_loop)
+TEST(a_payload_before_it_does_not_keep_it_on_the_loop, .to = 2)
 {
 	static uint8_t payload[] = {1};
 	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
@@ -207,20 +203,4 @@ START_TEST(a_payload_before_it_does_not_keep_it_on_the_loop)
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, id), 0);
 	crowd_deinit(&crowd);
-}
-END_TEST
-
-Suite *suite_handle_free(void)
-{
-	Suite *suite = suite_create("rpc/handle_free");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, a_view_is_answered_before_it_goes);
-	tcase_add_test(tcase, a_name_is_free_when_the_free_takes_effect);
-	tcase_add_test(tcase, who_may_do_less_waits_to_see_too);
-	tcase_add_test(tcase, what_waits_at_the_gate_is_behind_a_free);
-	tcase_add_test(tcase, nobody_goes_before_a_free_that_has_arrived);
-	tcase_add_loop_test(tcase, a_payload_before_it_does_not_keep_it_on_the_loop, 0, 2);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,7 +1,8 @@
 /* Pages of tensors. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
-START_TEST(list_shows_a_session_what_it_sees)
+TEST(list_shows_a_session_what_it_sees)
 {
 	struct talk talk;
 	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
@@ -24,7 +25,6 @@ START_TEST(list_shows_a_session_what_it_sees)
 	ck_assert_uint_eq(talk.response->list->n_tensors, 0);
 	talk_deinit(&talk);
 }
-END_TEST
 
 static int page_as(struct talk *talk, struct session *session, uint64_t after, uint32_t limit)
 {
@@ -54,7 +54,7 @@ static void add_small(struct talk *talk, struct session *session, unsigned n)
 		ck_assert_int_eq(tensors_alloc(session, &request, &name, 1, &tensor, &talk->world.error), 0);
 }
 
-START_TEST(a_page_holds_what_was_asked_for)
+TEST(a_page_holds_what_was_asked_for)
 {
 	struct talk talk;
 	uint64_t gone;
@@ -82,10 +82,9 @@ START_TEST(a_page_holds_what_was_asked_for)
 	ck_page(&talk, gone, 300, 256, 257);
 	talk_deinit(&talk);
 }
-END_TEST
 
 /* Others' tensors cost looks, and a page has no more of these than 4096. */
-START_TEST(a_page_looks_at_so_many)
+TEST(a_page_looks_at_so_many)
 {
 	static const struct device_options options = {
 		.geometry = {.n_npus = 1, .npu_bytes = 1 << 20, .n_banks = 1, .eu_bytes = 128}};
@@ -110,7 +109,6 @@ START_TEST(a_page_looks_at_so_many)
 	ck_page(&talk, 4097, 0, 1, 0);
 	talk_deinit(&talk);
 }
-END_TEST
 
 static uint64_t send_list(struct crowd *crowd, unsigned from, uint64_t after)
 {
@@ -127,7 +125,7 @@ static const Npumem__V1__List *listed(const struct crowd *crowd, unsigned from, 
 }
 
 /* What takes long to count is counted on a thread, and no more of it than a page may. */
-START_TEST(large_tensors_are_counted_elsewhere)
+TEST(large_tensors_are_counted_elsewhere)
 {
 	struct device_slice slice = {.to = {1, 8, 1, CROWD_SLOW_W - 1}};
 	struct crowd crowd;
@@ -175,10 +173,9 @@ START_TEST(large_tensors_are_counted_elsewhere)
 				 strcmp(list->tensors[i]->name, "a") ? "ok" : "unwritten");
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Each allocation of a list that is counted elsewhere fails once. */
-START_TEST(no_memory_to_count_elsewhere)
+TEST(no_memory_to_count_elsewhere)
 {
 	bool hit = true;
 
@@ -199,10 +196,9 @@ START_TEST(no_memory_to_count_elsewhere)
 		crowd_deinit(&crowd);
 	}
 }
-END_TEST
 
 /* Tensors that all lie over each other and share no byte. */
-START_TEST(a_page_of_nested_tensors)
+TEST(a_page_of_nested_tensors)
 {
 	enum { NESTED = 200 };
 	static const struct device_options options = {
@@ -232,20 +228,4 @@ START_TEST(a_page_of_nested_tensors)
 	} while (next);
 	ck_assert_uint_eq(n, NESTED);
 	talk_deinit(&talk);
-}
-END_TEST
-
-Suite *suite_handle_list(void)
-{
-	Suite *suite = suite_create("rpc/handle_list");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, list_shows_a_session_what_it_sees);
-	tcase_add_test(tcase, a_page_holds_what_was_asked_for);
-	tcase_add_test(tcase, a_page_looks_at_so_many);
-	tcase_add_test(tcase, large_tensors_are_counted_elsewhere);
-	tcase_add_test(tcase, a_page_of_nested_tensors);
-	tcase_add_test(tcase, no_memory_to_count_elsewhere);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

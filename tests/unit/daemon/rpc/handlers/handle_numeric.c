@@ -1,5 +1,6 @@
 #include <npumem/numeric.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 static int ask(struct talk *talk, Npumem__V1__NumericRequest *request, int question)
@@ -17,7 +18,7 @@ static Npumem__V1__NumericFormat format(int64_t integer_bits, int64_t frac_bits)
 	return to;
 }
 
-START_TEST(formats_of_results)
+TEST(formats_of_results)
 {
 	static const struct {
 		int question;
@@ -58,9 +59,8 @@ START_TEST(formats_of_results)
 	}
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(a_sum)
+TEST(a_sum)
 {
 	struct talk talk;
 	Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
@@ -80,9 +80,8 @@ START_TEST(a_sum)
 	talk_says(&talk, "a sum of -34 values");
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(a_bound)
+TEST(a_bound)
 {
 	struct talk talk;
 	Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
@@ -131,7 +130,6 @@ START_TEST(a_bound)
 	talk_says(&talk, "data type 77");
 	talk_deinit(&talk);
 }
-END_TEST
 
 /* The seed's convolution. */
 struct convolution {
@@ -188,7 +186,7 @@ static int ask_convolution(struct talk *talk, struct convolution *convolution)
 	return ask(talk, &convolution->request, NPUMEM__V1__NUMERIC_REQUEST__QUESTION_ADVISE);
 }
 
-START_TEST(a_convolution)
+TEST(a_convolution)
 {
 	struct talk talk;
 	struct convolution convolution;
@@ -234,9 +232,8 @@ START_TEST(a_convolution)
 	ck_assert_int_eq(talk.response->numeric->advice->out_frac_bits_given_case, 0);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(advice_refused)
+TEST(advice_refused)
 {
 	struct talk talk;
 	struct convolution convolution;
@@ -273,9 +270,8 @@ START_TEST(advice_refused)
 	talk_says(&talk, "weights type 99");
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(no_question)
+TEST(no_question)
 {
 	struct talk talk;
 	Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
@@ -284,20 +280,4 @@ START_TEST(no_question)
 	ck_assert_int_eq(ask(&talk, &request, 0), NPUMEM_INVALID);
 	talk_says(&talk, "a numeric question of a kind that this daemon does not know");
 	talk_deinit(&talk);
-}
-END_TEST
-
-Suite *suite_handle_numeric(void)
-{
-	Suite *suite = suite_create("rpc/handle_numeric");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, formats_of_results);
-	tcase_add_test(tcase, a_sum);
-	tcase_add_test(tcase, a_bound);
-	tcase_add_test(tcase, a_convolution);
-	tcase_add_test(tcase, advice_refused);
-	tcase_add_test(tcase, no_question);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -3,9 +3,10 @@
 
 #include "daemon/service/observed/recorder.h"
 #include "daemon/service/segments.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
-START_TEST(what_is_written_is_read)
+TEST(what_is_written_is_read)
 {
 	struct talk talk;
 	uint8_t data[128];
@@ -31,9 +32,8 @@ START_TEST(what_is_written_is_read)
 	ck_assert_int_eq(talk_read_as(&talk, &talk.neighbour, handle, 127, 1), 0);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(what_a_transfer_refuses)
+TEST(what_a_transfer_refuses)
 {
 	struct talk talk;
 	static const int64_t bad[][2] = {{-1, 1},	 {128, 1}, {0, 129},	   {127, 2},
@@ -62,9 +62,8 @@ START_TEST(what_a_transfer_refuses)
 		ck_assert_int_eq(talk.response->done->data.data[i], 1);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(data_comes_in_whole_elements)
+TEST(data_comes_in_whole_elements)
 {
 	struct talk talk;
 	struct talk_spec spec;
@@ -87,9 +86,8 @@ START_TEST(data_comes_in_whole_elements)
 	ck_assert_mem_eq(talk.response->done->data.data, "456789ab", 8);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(a_read_beyond_a_frame_is_refused_before_it_is_gathered)
+TEST(a_read_beyond_a_frame_is_refused_before_it_is_gathered)
 {
 	struct talk talk;
 	struct device_options options = {
@@ -114,7 +112,6 @@ START_TEST(a_read_beyond_a_frame_is_refused_before_it_is_gathered)
 	ck_assert_uint_eq(talk.response->done->data.len, (16 << 20) - 256);
 	talk_deinit(&talk);
 }
-END_TEST
 
 static int copy(struct talk *talk, uint64_t to, uint64_t from)
 {
@@ -126,7 +123,7 @@ static int copy(struct talk *talk, uint64_t to, uint64_t from)
 	return TALK(talk, copy, COPY, &request);
 }
 
-START_TEST(copies_and_fills)
+TEST(copies_and_fills)
 {
 	struct talk talk;
 	Npumem__V1__FillRequest fill = NPUMEM__V1__FILL_REQUEST__INIT;
@@ -151,7 +148,6 @@ START_TEST(copies_and_fills)
 	ck_assert_int_eq(TALK(&talk, fill, FILL, &fill), NPUMEM_INVALID);
 	talk_deinit(&talk);
 }
-END_TEST
 
 struct run {
 	Npumem__V1__RunRequest request;
@@ -210,7 +206,7 @@ static uint64_t fx8_tensor(struct talk *talk, const char *name)
 	return talk->response->allocated->tensors[0]->handle;
 }
 
-START_TEST(a_kernel_runs)
+TEST(a_kernel_runs)
 {
 	struct talk talk;
 	struct run run;
@@ -231,9 +227,8 @@ START_TEST(a_kernel_runs)
 	ck_assert_int_eq(talk.response->done->data.data[4], 0);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(what_only_the_wire_can_get_wrong_in_a_run)
+TEST(what_only_the_wire_can_get_wrong_in_a_run)
 {
 	struct talk talk;
 	struct run run;
@@ -277,7 +272,6 @@ START_TEST(what_only_the_wire_can_get_wrong_in_a_run)
 	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
 	talk_deinit(&talk);
 }
-END_TEST
 
 enum { SHARED_BYTES = 64 };
 
@@ -339,7 +333,7 @@ static int write_shared(struct talk *talk, bool in_a_list)
 }
 
 /* However short the operation is: a page fault in a client's memory can sleep. */
-START_TEST(memory_of_a_client_is_touched_on_threads_only)
+TEST(memory_of_a_client_is_touched_on_threads_only)
 {
 	struct talk talk;
 	struct segments_source source = {.take = take_shared, .release = release_shared};
@@ -358,11 +352,10 @@ START_TEST(memory_of_a_client_is_touched_on_threads_only)
 		ck_assert_int_eq(write_shared(&talk, in_a_list), NPUMEM_RESOURCE_EXHAUSTED);
 	talk_deinit(&talk);
 }
-END_TEST
 
 /* Nothing but the operation itself touches a client's memory, which may fault: not even where the record, of which
  * it would be a part, has no room for it. */
-START_TEST(memory_of_a_client_is_not_summed_for_a_record)
+TEST(memory_of_a_client_is_not_summed_for_a_record)
 {
 	struct talk talk;
 	struct segments_source source = {.take = take_shared, .release = release_shared};
@@ -386,23 +379,4 @@ START_TEST(memory_of_a_client_is_not_summed_for_a_record)
 	talk.world.service.recorder.bytes = 0;
 	talk_deinit(&talk);
 	shared_bytes = SHARED_BYTES;
-}
-END_TEST
-
-Suite *suite_handle_operations(void)
-{
-	Suite *suite = suite_create("rpc/handle_operations");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, what_is_written_is_read);
-	tcase_add_test(tcase, what_a_transfer_refuses);
-	tcase_add_test(tcase, data_comes_in_whole_elements);
-	tcase_add_test(tcase, a_read_beyond_a_frame_is_refused_before_it_is_gathered);
-	tcase_add_test(tcase, copies_and_fills);
-	tcase_add_test(tcase, a_kernel_runs);
-	tcase_add_test(tcase, what_only_the_wire_can_get_wrong_in_a_run);
-	tcase_add_test(tcase, memory_of_a_client_is_touched_on_threads_only);
-	tcase_add_test(tcase, memory_of_a_client_is_not_summed_for_a_record);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

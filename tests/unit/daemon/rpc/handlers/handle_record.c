@@ -1,6 +1,7 @@
 /* Recording through requests: what is told of each answer, and what a recording does to the requests around it. */
 #include <stdio.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 #include "daemon/service/observed/recorder.h"
@@ -28,7 +29,7 @@ static void deinit(struct talk *talk, struct session *admin)
 	talk_deinit(talk);
 }
 
-START_TEST(actions_and_rights)
+TEST(actions_and_rights)
 {
 	struct talk talk;
 	struct session admin;
@@ -53,7 +54,6 @@ START_TEST(actions_and_rights)
 	ck_assert_uint_eq(talk.response->recorded->n_entries, 0);
 	deinit(&talk, &admin);
 }
-END_TEST
 
 /* What the answers were, as one who replays them sees it. */
 struct seen {
@@ -87,7 +87,7 @@ static void submit_two(struct talk *talk, uint64_t handle, uint64_t missing)
 	TALK(talk, submit, SUBMIT, &request);
 }
 
-START_TEST(each_answer_is_told)
+TEST(each_answer_is_told)
 {
 	struct talk talk;
 	struct session admin;
@@ -132,9 +132,8 @@ START_TEST(each_answer_is_told)
 	ck_assert_uint_eq(recorded->entries[5]->request.len, 2);
 	deinit(&talk, &admin);
 }
-END_TEST
 
-START_TEST(what_is_long_is_told_in_parts)
+TEST(what_is_long_is_told_in_parts)
 {
 	struct talk talk;
 	struct session admin;
@@ -165,7 +164,6 @@ START_TEST(what_is_long_is_told_in_parts)
 	ck_assert_uint_eq(n_takes, 3);
 	deinit(&talk, &admin);
 }
-END_TEST
 
 /* ---- beside other requests ---- */
 
@@ -177,7 +175,7 @@ static uint64_t crowd_record(struct crowd *crowd, unsigned from, int action)
 	return CROWD_SEND(crowd, from, record, RECORD, &request);
 }
 
-START_TEST(the_end_waits_and_holds_up_what_touches)
+TEST(the_end_waits_and_holds_up_what_touches)
 {
 	struct crowd crowd;
 	uint64_t fill, stop, read, alloc, hash;
@@ -217,10 +215,9 @@ START_TEST(the_end_waits_and_holds_up_what_touches)
 			  crowd_reply(&crowd, 2, stop)->recorded->hash);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* A thread goes through all tensors then. */
-START_TEST(no_view_comes_into_being_while_the_sums_are_made)
+TEST(no_view_comes_into_being_while_the_sums_are_made)
 {
 	struct crowd crowd;
 	uint64_t hash, view, free;
@@ -242,9 +239,8 @@ START_TEST(no_view_comes_into_being_while_the_sums_are_made)
 	ck_assert_int_eq(crowd_status(&crowd, 1, free), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(who_may_not_record_holds_nobody_up)
+TEST(who_may_not_record_holds_nobody_up)
 {
 	struct crowd crowd;
 	uint64_t fill, other;
@@ -260,10 +256,9 @@ START_TEST(who_may_not_record_holds_nobody_up)
 	ck_assert_int_eq(crowd_status(&crowd, 0, fill), -1);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Short operations whose group takes long to compare: the request's bytes are needed after its message is gone. */
-START_TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
+TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
 {
 	enum { FILLS = 20, ROLES = 27 };
 	Npumem__V1__FillRequest fill = NPUMEM__V1__FILL_REQUEST__INIT;
@@ -313,10 +308,9 @@ START_TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
 	ck_assert_uint_eq(crowd_reply(&crowd, 2, take)->recorded->n_entries, 3);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* The recording session goes while its sums are made, or before. */
-START_TEST(a_recorder_that_goes)
+TEST(a_recorder_that_goes)
 {
 	for (unsigned early = 0; early < 2; early++) {
 		struct crowd crowd;
@@ -339,10 +333,9 @@ START_TEST(a_recorder_that_goes)
 		crowd_deinit(&crowd);
 	}
 }
-END_TEST
 
 /* A submit's two lanes end in any order, and are told in the order of the list. */
-START_TEST(a_message_that_was_cut_short_is_not_missing)
+TEST(a_message_that_was_cut_short_is_not_missing)
 {
 	static const uint8_t head[] = {8, 9};
 	struct npumem_error error;
@@ -358,9 +351,8 @@ START_TEST(a_message_that_was_cut_short_is_not_missing)
 	ck_assert(recorder_is_on(&crowd.world.service.recorder));
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(a_submit_in_steps)
+TEST(a_submit_in_steps)
 {
 	static const struct crowd_op ops[] = {
 		{1, 'r', "A", NULL, 0}, {1, 'k', "B", "C", 0}, {0, 'f', "a", NULL, 3}};
@@ -390,12 +382,11 @@ START_TEST(a_submit_in_steps)
 	ck_assert_uint_ne(recorded->entries[7]->digest, digest_begin());
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* ---- without memory ---- */
 
 /* A record is whole, or it says that it is not; requests are answered either way. */
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
 	bool hit = true;
 
@@ -435,25 +426,4 @@ START_TEST(every_allocation_may_fail)
 		crowd_deinit(&crowd);
 		ck_assert_uint_lt(i, 1000);
 	}
-}
-END_TEST
-
-Suite *suite_handle_record(void)
-{
-	Suite *suite = suite_create("rpc/handle_record, recording");
-	TCase *tcase = tcase_create("handle_record");
-
-	tcase_add_test(tcase, actions_and_rights);
-	tcase_add_test(tcase, each_answer_is_told);
-	tcase_add_test(tcase, what_is_long_is_told_in_parts);
-	tcase_add_test(tcase, the_end_waits_and_holds_up_what_touches);
-	tcase_add_test(tcase, no_view_comes_into_being_while_the_sums_are_made);
-	tcase_add_test(tcase, who_may_not_record_holds_nobody_up);
-	tcase_add_test(tcase, a_group_that_is_compared_elsewhere_is_recorded_whole);
-	tcase_add_test(tcase, a_recorder_that_goes);
-	tcase_add_test(tcase, a_message_that_was_cut_short_is_not_missing);
-	tcase_add_test(tcase, a_submit_in_steps);
-	tcase_add_test(tcase, every_allocation_may_fail);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

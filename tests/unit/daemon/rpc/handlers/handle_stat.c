@@ -1,5 +1,6 @@
 /* What a uid learns of what others do, and how an answer with very many sessions is made. */
 #include "tests/support/loop_turns.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 static int stat(struct talk *talk, struct session *session, bool details, bool reset)
@@ -11,7 +12,7 @@ static int stat(struct talk *talk, struct session *session, bool details, bool r
 	return TALK_AS(talk, session, stat, STAT, &request);
 }
 
-START_TEST(only_its_own_uid_and_sessions)
+TEST(only_its_own_uid_and_sessions)
 {
 	struct talk talk;
 	struct session root;
@@ -31,9 +32,8 @@ START_TEST(only_its_own_uid_and_sessions)
 	session_deinit(&root);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(only_administrators_reset)
+TEST(only_administrators_reset)
 {
 	struct talk talk;
 	struct session root;
@@ -45,7 +45,6 @@ START_TEST(only_administrators_reset)
 	session_deinit(&root);
 	talk_deinit(&talk);
 }
-END_TEST
 
 static uint32_t account_of_1001(const void *accounts, uint32_t uid)
 {
@@ -54,7 +53,7 @@ static uint32_t account_of_1001(const void *accounts, uint32_t uid)
 }
 
 /* Alice is 1001; her containers' uids are 200000 and 200001. */
-START_TEST(subordinate_uids_are_their_user)
+TEST(subordinate_uids_are_their_user)
 {
 	struct talk talk;
 	struct session sub;
@@ -74,7 +73,6 @@ START_TEST(subordinate_uids_are_their_user)
 	session_deinit(&sub);
 	talk_deinit(&talk);
 }
-END_TEST
 
 enum { MANY = 16000, STEP_MOST = 256 };
 
@@ -102,7 +100,7 @@ static void end_many(struct session *sessions, unsigned from)
 	free(sessions);
 }
 
-START_TEST(very_many_sessions_take_many_turns)
+TEST(very_many_sessions_take_many_turns)
 {
 	struct crowd crowd;
 	struct session *sessions;
@@ -137,9 +135,8 @@ START_TEST(very_many_sessions_take_many_turns)
 	end_many(sessions, 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(sessions_end_and_begin_while_they_are_listed)
+TEST(sessions_end_and_begin_while_they_are_listed)
 {
 	enum { LATE = 300 };
 	struct crowd crowd;
@@ -190,9 +187,8 @@ START_TEST(sessions_end_and_begin_while_they_are_listed)
 	end_many(sessions, ended);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(host_memory_may_run_out)
+TEST(host_memory_may_run_out)
 {
 	bool hit = true;
 
@@ -210,20 +206,4 @@ START_TEST(host_memory_may_run_out)
 		ck_assert_ptr_null(crowd.world.service.walks);
 		crowd_deinit(&crowd);
 	}
-}
-END_TEST
-
-Suite *suite_handle_stat(void)
-{
-	Suite *suite = suite_create("rpc/handle_stat");
-	TCase *tests = tcase_create("handle_stat");
-
-	tcase_add_test(tests, only_its_own_uid_and_sessions);
-	tcase_add_test(tests, only_administrators_reset);
-	tcase_add_test(tests, subordinate_uids_are_their_user);
-	tcase_add_test(tests, very_many_sessions_take_many_turns);
-	tcase_add_test(tests, sessions_end_and_begin_while_they_are_listed);
-	tcase_add_test(tests, host_memory_may_run_out);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 /* A list of operations under construction. */
@@ -115,7 +116,7 @@ static void tensors(struct talk *talk)
 	}
 }
 
-START_TEST(a_list_runs_in_order)
+TEST(a_list_runs_in_order)
 {
 	struct talk talk;
 	struct list list;
@@ -145,9 +146,8 @@ START_TEST(a_list_runs_in_order)
 	list_deinit(&list);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(the_first_refusal_ends_the_list)
+TEST(the_first_refusal_ends_the_list)
 {
 	struct talk talk;
 	struct list list;
@@ -181,9 +181,8 @@ START_TEST(the_first_refusal_ends_the_list)
 	list_deinit(&list);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(a_conflict_refuses_the_whole_group)
+TEST(a_conflict_refuses_the_whole_group)
 {
 	struct talk talk;
 	struct list list;
@@ -213,9 +212,8 @@ START_TEST(a_conflict_refuses_the_whole_group)
 	list_deinit(&list);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(counts_have_limits)
+TEST(counts_have_limits)
 {
 	struct talk talk;
 	struct list list;
@@ -240,9 +238,8 @@ START_TEST(counts_have_limits)
 	list_deinit(&list);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(an_answer_beyond_a_frame_is_refused_before_anything_runs)
+TEST(an_answer_beyond_a_frame_is_refused_before_anything_runs)
 {
 	struct talk talk;
 	struct device_options options = {
@@ -267,19 +264,4 @@ START_TEST(an_answer_beyond_a_frame_is_refused_before_anything_runs)
 	ck_assert_uint_eq(talk.response->submitted->done[2]->data.len, 6400000);
 	list_deinit(&list);
 	talk_deinit(&talk);
-}
-END_TEST
-
-Suite *suite_handle_submit(void)
-{
-	Suite *suite = suite_create("rpc/handle_submit");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, a_list_runs_in_order);
-	tcase_add_test(tcase, the_first_refusal_ends_the_list);
-	tcase_add_test(tcase, a_conflict_refuses_the_whole_group);
-	tcase_add_test(tcase, counts_have_limits);
-	tcase_add_test(tcase, an_answer_beyond_a_frame_is_refused_before_anything_runs);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,6 +1,7 @@
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
-START_TEST(alloc_answers_where_a_tensor_lies)
+TEST(alloc_answers_where_a_tensor_lies)
 {
 	struct talk talk;
 	const Npumem__V1__Tensor *tensor;
@@ -20,7 +21,6 @@ START_TEST(alloc_answers_where_a_tensor_lies)
 	ck_assert_str_eq(tensor->base_name, "");
 	talk_deinit(&talk);
 }
-END_TEST
 
 static int alloc_many(struct talk *talk, size_t n, int reuse)
 {
@@ -41,7 +41,7 @@ static int alloc_many(struct talk *talk, size_t n, int reuse)
 	return status;
 }
 
-START_TEST(alloc_counts_before_it_takes)
+TEST(alloc_counts_before_it_takes)
 {
 	struct talk talk;
 
@@ -60,9 +60,8 @@ START_TEST(alloc_counts_before_it_takes)
 	ck_assert_int_eq(world_n_tensors(&talk.world), 256);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(a_refusal_carries_its_fields)
+TEST(a_refusal_carries_its_fields)
 {
 	struct talk talk;
 
@@ -74,9 +73,8 @@ START_TEST(a_refusal_carries_its_fields)
 	ck_assert_ptr_null(talk.response->allocated);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(the_longest_tensor_fits_its_room)
+TEST(the_longest_tensor_fits_its_room)
 {
 	struct talk talk;
 	struct talk_spec spec;
@@ -104,7 +102,6 @@ START_TEST(the_longest_tensor_fits_its_room)
 	ck_assert_int_eq(TALK(&talk, alloc, ALLOC, &request), NPUMEM_INVALID);
 	talk_deinit(&talk);
 }
-END_TEST
 
 static int view(struct talk *talk, uint64_t base, const char *name, const Npumem__V1__Dims *from,
 		const Npumem__V1__Dims *to, const Npumem__V1__Dims *shape)
@@ -120,7 +117,7 @@ static int view(struct talk *talk, uint64_t base, const char *name, const Npumem
 	return TALK(talk, view, VIEW, &request);
 }
 
-START_TEST(views_are_slices_or_reshapes)
+TEST(views_are_slices_or_reshapes)
 {
 	struct talk talk;
 	Npumem__V1__Dims from = NPUMEM__V1__DIMS__INIT, to = NPUMEM__V1__DIMS__INIT;
@@ -155,7 +152,6 @@ START_TEST(views_are_slices_or_reshapes)
 	ck_assert_int_eq(world_n_tensors(&talk.world), 4);
 	talk_deinit(&talk);
 }
-END_TEST
 
 static int free_as(struct talk *talk, struct session *session, uint64_t handle, const char *name)
 {
@@ -176,7 +172,7 @@ static int open_as(struct talk *talk, struct session *session, uint64_t handle, 
 	return TALK_AS(talk, session, open, OPEN, &request);
 }
 
-START_TEST(free_and_then_it_is_not_there)
+TEST(free_and_then_it_is_not_there)
 {
 	struct talk talk;
 	Npumem__V1__FreeRequest none = NPUMEM__V1__FREE_REQUEST__INIT;
@@ -196,9 +192,8 @@ START_TEST(free_and_then_it_is_not_there)
 	ck_assert_int_eq(world_n_tensors(&talk.world), 0);
 	talk_deinit(&talk);
 }
-END_TEST
 
-START_TEST(an_anonymous_tensor_is_its_session_s_alone)
+TEST(an_anonymous_tensor_is_its_session_s_alone)
 {
 	struct talk talk;
 	uint64_t handle;
@@ -212,7 +207,6 @@ START_TEST(an_anonymous_tensor_is_its_session_s_alone)
 	ck_assert_int_eq(open_as(&talk, &talk.session, handle, ""), 0);
 	talk_deinit(&talk);
 }
-END_TEST
 
 static int seal(struct talk *talk, uint64_t handle)
 {
@@ -223,7 +217,7 @@ static int seal(struct talk *talk, uint64_t handle)
 	return TALK(talk, seal, SEAL, &request);
 }
 
-START_TEST(what_is_sealed_stays_as_it_is)
+TEST(what_is_sealed_stays_as_it_is)
 {
 	struct talk talk;
 	uint64_t handle;
@@ -242,7 +236,6 @@ START_TEST(what_is_sealed_stays_as_it_is)
 	ck_assert_int_eq(talk.response->done->data.data[0], 3);
 	talk_deinit(&talk);
 }
-END_TEST
 
 static uint64_t crowd_rename(struct crowd *crowd, unsigned from, const char *name, const char *to)
 {
@@ -254,7 +247,7 @@ static uint64_t crowd_rename(struct crowd *crowd, unsigned from, const char *nam
 	return CROWD_SEND(crowd, from, rename, RENAME, &request);
 }
 
-START_TEST(a_rename_takes_effect_where_it_was_sent)
+TEST(a_rename_takes_effect_where_it_was_sent)
 {
 	struct crowd crowd;
 	uint64_t before, renamed, after, old, again;
@@ -276,10 +269,9 @@ START_TEST(a_rename_takes_effect_where_it_was_sent)
 	ck_assert_int_eq(crowd_status(&crowd, 0, again), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Another session frees it, or takes the name, while the rename waits for a long fill. */
-START_TEST(others_come_while_a_rename_waits)
+TEST(others_come_while_a_rename_waits)
 {
 	struct crowd crowd;
 	uint64_t renamed[2], freed, taken;
@@ -301,24 +293,4 @@ START_TEST(others_come_while_a_rename_waits)
 	ck_assert_int_eq(crowd_status(&crowd, 1, taken), NPUMEM_ALREADY_EXISTS);
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
 	crowd_deinit(&crowd);
-}
-END_TEST
-
-Suite *suite_handle_tensors(void)
-{
-	Suite *suite = suite_create("rpc/handle_tensors");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, alloc_answers_where_a_tensor_lies);
-	tcase_add_test(tcase, alloc_counts_before_it_takes);
-	tcase_add_test(tcase, a_refusal_carries_its_fields);
-	tcase_add_test(tcase, the_longest_tensor_fits_its_room);
-	tcase_add_test(tcase, views_are_slices_or_reshapes);
-	tcase_add_test(tcase, free_and_then_it_is_not_there);
-	tcase_add_test(tcase, an_anonymous_tensor_is_its_session_s_alone);
-	tcase_add_test(tcase, what_is_sealed_stays_as_it_is);
-	tcase_add_test(tcase, a_rename_takes_effect_where_it_was_sent);
-	tcase_add_test(tcase, others_come_while_a_rename_waits);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* A record that begins on a device with tensors: which of them are in it, what runs meanwhile, and without memory.
  */
 #include "daemon/service/observed/recorder.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 enum { ADMIN = 500, N_SMALL = 70 /* more than a page */ };
@@ -46,7 +47,7 @@ static size_t before(const Npumem__V1__Recorded *recorded, size_t *n)
 	return n_tensors;
 }
 
-START_TEST(all_tensors_are_in_it)
+TEST(all_tensors_are_in_it)
 {
 	struct crowd crowd;
 	uint64_t watch, take;
@@ -76,11 +77,10 @@ START_TEST(all_tensors_are_in_it)
 			 NPUMEM_FAILED_PRECONDITION);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* While a tensor's bytes are counted elsewhere, tensors come and go. The record has those of its moment alone,
  * each once, and before it is freed. */
-START_TEST(others_go_on_meanwhile)
+TEST(others_go_on_meanwhile)
 {
 	struct crowd crowd;
 	uint64_t watch, freed, take;
@@ -108,10 +108,9 @@ START_TEST(others_go_on_meanwhile)
 	ck_assert(recorded->entries[1]->before && !recorded->entries[2]->before);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* It came before the record was asked for or began, and changes what the record's tensors hold after that. */
-START_TEST(what_waits_when_it_begins_is_in_it)
+TEST(what_waits_when_it_begins_is_in_it)
 {
 	struct crowd crowd;
 	uint64_t watch, fill, take;
@@ -131,9 +130,8 @@ START_TEST(what_waits_when_it_begins_is_in_it)
 	ck_assert_uint_eq(crowd_reply(&crowd, 2, take)->recorded->n_entries, n + 1);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(who_asked_is_gone)
+TEST(who_asked_is_gone)
 {
 	struct crowd crowd;
 
@@ -146,10 +144,9 @@ START_TEST(who_asked_is_gone)
 	ck_assert_ptr_null(crowd.world.service.recorder.owner);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* It begins whole, or is refused and nothing is recorded; the others go on either way. */
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
 	bool hit = true;
 
@@ -173,19 +170,4 @@ START_TEST(every_allocation_may_fail)
 		crowd_deinit(&crowd);
 		ck_assert_uint_lt(i, 100);
 	}
-}
-END_TEST
-
-Suite *suite_record_tensors(void)
-{
-	Suite *suite = suite_create("rpc/record_tensors");
-	TCase *tcase = tcase_create("record_tensors");
-
-	tcase_add_test(tcase, all_tensors_are_in_it);
-	tcase_add_test(tcase, others_go_on_meanwhile);
-	tcase_add_test(tcase, what_waits_when_it_begins_is_in_it);
-	tcase_add_test(tcase, who_asked_is_gone);
-	tcase_add_test(tcase, every_allocation_may_fail);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

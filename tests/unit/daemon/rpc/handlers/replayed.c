@@ -2,6 +2,7 @@
 #include "daemon/rpc/handlers/replayed.h"
 
 #include "daemon/rpc/calls/call.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 #include "tests/unit/daemon/service/lasting.h"
 
@@ -157,7 +158,7 @@ static int value(struct scene *scene, uint64_t handle)
 	return (int8_t)scene->talk.response->done->data.data[0];
 }
 
-START_TEST(an_allocation_is_known_whole_or_refused)
+TEST(an_allocation_is_known_whole_or_refused)
 {
 	struct scene scene;
 	uint64_t handles[2];
@@ -180,9 +181,8 @@ START_TEST(an_allocation_is_known_whole_or_refused)
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 4);
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(what_may_have_been_done_is_not_done_again)
+TEST(what_may_have_been_done_is_not_done_again)
 {
 	struct scene scene;
 	uint64_t handles[TENSORS];
@@ -199,9 +199,8 @@ START_TEST(what_may_have_been_done_is_not_done_again)
 	ck_assert_int_eq(value(&scene, handles[1]), 4);
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(what_was_done_for_good_is_not_done_again)
+TEST(what_was_done_for_good_is_not_done_again)
 {
 	struct scene scene;
 	uint64_t handles[TENSORS];
@@ -213,9 +212,8 @@ START_TEST(what_was_done_for_good_is_not_done_again)
 	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS);
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(what_was_refused_is_not_among_what_was_done)
+TEST(what_was_refused_is_not_among_what_was_done)
 {
 	struct scene scene;
 	uint64_t handles[TENSORS];
@@ -228,9 +226,8 @@ START_TEST(what_was_refused_is_not_among_what_was_done)
 	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS - 1);
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(the_next_process_knows_what_was_done_for_good)
+TEST(the_next_process_knows_what_was_done_for_good)
 {
 	struct scene scene;
 	uint64_t handles[TENSORS];
@@ -245,10 +242,9 @@ START_TEST(the_next_process_knows_what_was_done_for_good)
 	ck_assert(made(&scene, 0) == handles[0] && made(&scene, 1) == handles[1]);
 	scene_deinit(&scene);
 }
-END_TEST
 
 /* Of four operations the first was done when the process before ended. */
-START_TEST(what_begins_anew_counts_from_the_beginning)
+TEST(what_begins_anew_counts_from_the_beginning)
 {
 	struct scene scene;
 	uint64_t handles[TENSORS];
@@ -265,7 +261,6 @@ START_TEST(what_begins_anew_counts_from_the_beginning)
 	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS);
 	scene_deinit(&scene);
 }
-END_TEST
 
 static bool is_kept(struct scene *scene, uint64_t id, bool again)
 {
@@ -276,7 +271,7 @@ static bool is_kept(struct scene *scene, uint64_t id, bool again)
 	return replayed_is_kept(&call);
 }
 
-START_TEST(what_was_done_is_not_taken_back)
+TEST(what_was_done_is_not_taken_back)
 {
 	const struct tensor *named;
 	struct scene scene;
@@ -296,21 +291,4 @@ START_TEST(what_was_done_is_not_taken_back)
 	session_forget(scene.session);
 	ck_assert(!is_kept(&scene, 4, true) && !is_kept(&scene, 6, true));
 	scene_deinit(&scene);
-}
-END_TEST
-
-Suite *suite_replayed(void)
-{
-	Suite *suite = suite_create("rpc/replayed");
-	TCase *tests = tcase_create("replayed");
-
-	tcase_add_test(tests, an_allocation_is_known_whole_or_refused);
-	tcase_add_test(tests, what_may_have_been_done_is_not_done_again);
-	tcase_add_test(tests, what_was_done_for_good_is_not_done_again);
-	tcase_add_test(tests, what_was_refused_is_not_among_what_was_done);
-	tcase_add_test(tests, the_next_process_knows_what_was_done_for_good);
-	tcase_add_test(tests, what_begins_anew_counts_from_the_beginning);
-	tcase_add_test(tests, what_was_done_is_not_taken_back);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

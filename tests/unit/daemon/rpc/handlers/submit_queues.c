@@ -1,4 +1,5 @@
 /* Within a queue of a group nothing runs behind what was refused; the other queue runs to its end. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 static void check(const struct crowd_op *ops, unsigned n, const char *runs, const char *does_not)
@@ -19,31 +20,18 @@ static void check(const struct crowd_op *ops, unsigned n, const char *runs, cons
 	crowd_deinit(&crowd);
 }
 
-START_TEST(kernels)
+TEST(kernels)
 {
 	const struct crowd_op ops[] = {
 		{1, 'k', "unwritten", "b", 0}, {1, 'k', "a", "c", 0}, {1, 'f', "d", NULL, 5}};
 
 	check(ops, 3, "d", "c");
 }
-END_TEST
 
-START_TEST(transfers)
+TEST(transfers)
 {
 	const struct crowd_op ops[] = {
 		{1, 'c', "b", "unwritten", 0}, {1, 'f', "c", NULL, 5}, {1, 'k', "a", "d", 0}};
 
 	check(ops, 3, "d", "c");
-}
-END_TEST
-
-Suite *suite_submit_queues(void)
-{
-	Suite *suite = suite_create("rpc/submit_queues");
-	TCase *tests = tcase_create("submit_queues");
-
-	tcase_add_test(tests, kernels);
-	tcase_add_test(tests, transfers);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* What a request was found to may do when it came is looked at again when its turn comes. */
 #include "daemon/rpc/order/claim.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 enum { OWNER, OTHER, THIRD };
@@ -37,7 +38,7 @@ static void check_refused(struct crowd *crowd, uint64_t id, int status)
 	crowd_deinit(crowd);
 }
 
-START_TEST(what_is_written_after_a_grant_was_taken_back_is_not_read)
+TEST(what_is_written_after_a_grant_was_taken_back_is_not_read)
 {
 	struct crowd crowd;
 
@@ -46,9 +47,8 @@ START_TEST(what_is_written_after_a_grant_was_taken_back_is_not_read)
 	crowd_write(&crowd, OWNER, "a", 1, 2);
 	check_refused(&crowd, crowd_read(&crowd, OTHER, "1001:a"), NPUMEM_NOT_FOUND);
 }
-END_TEST
 
-START_TEST(who_may_only_read_by_then_does_not_write)
+TEST(who_may_only_read_by_then_does_not_write)
 {
 	struct crowd crowd;
 
@@ -57,10 +57,9 @@ START_TEST(who_may_only_read_by_then_does_not_write)
 	crowd_write(&crowd, OWNER, "a", 1, 2);
 	check_refused(&crowd, crowd_fill(&crowd, OTHER, "1001:a", 3), NPUMEM_PERMISSION_DENIED);
 }
-END_TEST
 
 /* Nor is it told of, or anything done of a list that has it in the end. */
-START_TEST(nothing_else_is_done_with_it)
+TEST(nothing_else_is_done_with_it)
 {
 	const struct crowd_op ops[] = {{.kind = 'f', .first = "mine", .value = 4},
 				       {.kind = 'c', .first = "mine", .second = "1001:a"}};
@@ -80,10 +79,9 @@ START_TEST(nothing_else_is_done_with_it)
 	ck_assert_int_eq(crowd_status(&crowd, OTHER, read), NPUMEM_FAILED_PRECONDITION);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* With more tensors than a request has room for at first. */
-START_TEST(each_of_a_long_list_is_looked_at)
+TEST(each_of_a_long_list_is_looked_at)
 {
 	struct crowd_op ops[3 * BINDING_FEW];
 	struct crowd crowd;
@@ -97,10 +95,9 @@ START_TEST(each_of_a_long_list_is_looked_at)
 	crowd_write(&crowd, OWNER, "a", 1, 2);
 	check_refused(&crowd, crowd_list(&crowd, OTHER, ops, 3 * BINDING_FEW), NPUMEM_NOT_FOUND);
 }
-END_TEST
 
 /* What is under way ends before a grant takes effect. */
-START_TEST(a_grant_waits_for_who_looks)
+TEST(a_grant_waits_for_who_looks)
 {
 	struct crowd crowd;
 	uint64_t granted;
@@ -116,10 +113,9 @@ START_TEST(a_grant_waits_for_who_looks)
 	ck_assert_int_eq(crowd_status(&crowd, OWNER, granted), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* Who may write it does not own it. */
-START_TEST(what_only_its_owner_may)
+TEST(what_only_its_owner_may)
 {
 	Npumem__V1__GrantRequest request = NPUMEM__V1__GRANT_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "1001:a");
@@ -142,9 +138,8 @@ START_TEST(what_only_its_owner_may)
 	ck_assert_int_eq(crowd_value(&crowd, OWNER, crowd_read(&crowd, OWNER, "a")), 5);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
-START_TEST(what_came_before_it_was_taken_back_goes_on)
+TEST(what_came_before_it_was_taken_back_goes_on)
 {
 	struct crowd crowd;
 	uint64_t read;
@@ -156,21 +151,4 @@ START_TEST(what_came_before_it_was_taken_back_goes_on)
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_value(&crowd, OTHER, read), 1);
 	crowd_deinit(&crowd);
-}
-END_TEST
-
-Suite *suite_binding(void)
-{
-	Suite *suite = suite_create("rpc/binding");
-	TCase *tests = tcase_create("binding");
-
-	tcase_add_test(tests, what_is_written_after_a_grant_was_taken_back_is_not_read);
-	tcase_add_test(tests, who_may_only_read_by_then_does_not_write);
-	tcase_add_test(tests, nothing_else_is_done_with_it);
-	tcase_add_test(tests, each_of_a_long_list_is_looked_at);
-	tcase_add_test(tests, a_grant_waits_for_who_looks);
-	tcase_add_test(tests, what_only_its_owner_may);
-	tcase_add_test(tests, what_came_before_it_was_taken_back_goes_on);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* What a claim says of a root that is met more than once. */
 #include "daemon/rpc/order/claim.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 static struct world world;
@@ -41,7 +42,7 @@ static const struct scheduler_access *only(void)
 	return &claim.accesses[0];
 }
 
-START_TEST(a_range_holds_all_that_is_met)
+TEST(a_range_holds_all_that_is_met)
 {
 	claim_tensor(&claim, right, CLAIM_READ);
 	ck_assert_int_eq(only()->range.from.w, 40);
@@ -54,18 +55,16 @@ START_TEST(a_range_holds_all_that_is_met)
 	claim_tensor(&claim, right, CLAIM_FREE);
 	ck_assert(only()->frees);
 }
-END_TEST
 
-START_TEST(a_free_writes)
+TEST(a_free_writes)
 {
 	claim_tensor(&claim, left, CLAIM_FREE);
 	ck_assert(only()->writes && only()->frees);
 }
-END_TEST
 
 /* A copy touches data alone; what a kernel writes it writes with all of its footprint, wherever else it was met.
  */
-START_TEST(what_kernels_write)
+TEST(what_kernels_write)
 {
 	struct op_operand operands[] = {{.role = "in", .tensor = left}, {.role = "out", .tensor = right}};
 	struct op copy = {.kind = OP_COPY, .tensor = right, .source = left};
@@ -76,9 +75,8 @@ START_TEST(what_kernels_write)
 	claim_op(&claim, &run);
 	ck_assert(only()->writes && only()->footprint);
 }
-END_TEST
 
-START_TEST(what_is_looked_at_may_be_read_too)
+TEST(what_is_looked_at_may_be_read_too)
 {
 	claim_tensor(&claim, left, CLAIM_ROOT);
 	ck_assert(only()->needs_root);
@@ -87,18 +85,5 @@ START_TEST(what_is_looked_at_may_be_read_too)
 	claim_tensor(&claim, left, CLAIM_ROOT);
 	ck_assert(!only()->needs_root);
 }
-END_TEST
 
-Suite *suite_claim(void)
-{
-	Suite *suite = suite_create("rpc/claim");
-	TCase *tests = tcase_create("claim");
-
-	tcase_add_checked_fixture(tests, begin, end);
-	tcase_add_test(tests, a_range_holds_all_that_is_met);
-	tcase_add_test(tests, a_free_writes);
-	tcase_add_test(tests, what_kernels_write);
-	tcase_add_test(tests, what_is_looked_at_may_be_read_too);
-	suite_add_tcase(suite, tests);
-	return suite;
-}
+FIXTURE(begin, end)

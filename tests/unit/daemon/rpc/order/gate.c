@@ -2,11 +2,12 @@
 #include "daemon/rpc/order/gate.h"
 
 #include "tests/support/loop_turns.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 /* The answer tells of the view's bytes, so it comes behind what its session wrote there, also where that waits
  * itself. */
-START_TEST(a_view_is_told_behind_what_its_session_wrote)
+TEST(a_view_is_told_behind_what_its_session_wrote, .to = 2)
 {
 	struct crowd crowd;
 	uint64_t fill, view;
@@ -26,10 +27,9 @@ START_TEST(a_view_is_told_behind_what_its_session_wrote)
 	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "v")), 2);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* It waits for what came first only: what is sent next may use it, and others go before its answer. */
-START_TEST(what_is_sent_behind_a_view_may_use_it)
+TEST(what_is_sent_behind_a_view_may_use_it)
 {
 	struct crowd crowd;
 	uint64_t view, alloc, other;
@@ -47,11 +47,10 @@ START_TEST(what_is_sent_behind_a_view_may_use_it)
 	ck_assert_int_eq(crowd_status(&crowd, 1, view), 0);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 /* A user's requests that have arrived access no more than so much, over all of its connections; the others wait at
  * their gates, also where they are of one that hangs up. */
-START_TEST(what_a_user_has_arrived_has_a_bound)
+TEST(what_a_user_has_arrived_has_a_bound)
 {
 	enum { OPS = 1000, LISTS = 12, TENSORS = 256 };
 	static struct crowd_op ops[OPS];
@@ -93,11 +92,10 @@ START_TEST(what_a_user_has_arrived_has_a_bound)
 		crowd_deinit(&crowd);
 	}
 }
-END_TEST
 
 /* Which is of its own user alone, and there it holds up neither a client that does one thing at a time, nor any of
  * those that send as much, for longer than the others. */
-START_TEST(a_long_backlog_does_not_hold_up_other_clients_of_the_user)
+TEST(a_long_backlog_does_not_hold_up_other_clients_of_the_user)
 {
 	enum { OPS = 256, LISTS = 40 };
 	static struct crowd_op ops[OPS];
@@ -150,7 +148,6 @@ START_TEST(a_long_backlog_does_not_hold_up_other_clients_of_the_user)
 	ck_assert_uint_lt(crowd.peers[2].replies[ids[2]].turn, last_turn - 5);
 	crowd_deinit(&crowd);
 }
-END_TEST
 
 enum { LONG_LIST = 400, LONG_LIST_TENSORS = 300 };
 
@@ -184,7 +181,7 @@ static void long_list_end(struct crowd *crowd)
 	crowd_deinit(crowd);
 }
 
-START_TEST(the_tensors_of_a_long_list_are_found_in_several_turns)
+TEST(the_tensors_of_a_long_list_are_found_in_several_turns)
 {
 	struct crowd crowd;
 	uint64_t list = long_list_begin(&crowd), read = crowd_read(&crowd, 0, "t0");
@@ -194,10 +191,9 @@ START_TEST(the_tensors_of_a_long_list_are_found_in_several_turns)
 	ck_assert_int_eq(crowd_value(&crowd, 0, read), 3);
 	long_list_end(&crowd);
 }
-END_TEST
 
 /* Another request that uses a tensor in between does not give the list two places in one queue. */
-START_TEST(a_long_list_has_one_place_in_each_queue)
+TEST(a_long_list_has_one_place_in_each_queue)
 {
 	struct crowd crowd;
 	uint64_t list = long_list_begin(&crowd), n_accesses;
@@ -212,7 +208,6 @@ START_TEST(a_long_list_has_one_place_in_each_queue)
 	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "t0")), 3);
 	long_list_end(&crowd);
 }
-END_TEST
 
 static void rename_to(struct crowd *crowd, const char *name, const char *to)
 {
@@ -223,7 +218,7 @@ static void rename_to(struct crowd *crowd, const char *name, const char *to)
 }
 
 /* Nothing holds them yet. */
-START_TEST(a_tensor_of_a_long_list_goes_while_others_are_found)
+TEST(a_tensor_of_a_long_list_goes_while_others_are_found, .to = 4)
 {
 	struct crowd crowd;
 	uint64_t list = long_list_begin(&crowd);
@@ -242,10 +237,9 @@ START_TEST(a_tensor_of_a_long_list_goes_while_others_are_found)
 	ck_assert_ptr_nonnull(strstr(crowd_reply(&crowd, 0, list)->message, refusal));
 	long_list_end(&crowd);
 }
-END_TEST
 
 /* The free request waits for another operation. The list is answered after it. */
-START_TEST(a_free_request_arrives_before_a_long_list)
+TEST(a_free_request_arrives_before_a_long_list)
 {
 	const struct crowd_op both[] = {{.kind = 'f', .first = "A", .value = 1},
 					{.kind = 'f', .first = "t100", .value = 1}};
@@ -266,9 +260,8 @@ START_TEST(a_free_request_arrives_before_a_long_list)
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_NOT_FOUND);
 	long_list_end(&crowd);
 }
-END_TEST
 
-START_TEST(another_tensor_has_the_name_before_a_long_list_arrives)
+TEST(another_tensor_has_the_name_before_a_long_list_arrives)
 {
 	struct crowd crowd;
 	uint64_t list = long_list_begin(&crowd), read;
@@ -281,10 +274,9 @@ START_TEST(another_tensor_has_the_name_before_a_long_list_arrives)
 	ck_assert_int_eq(crowd_value(&crowd, 1, read), 3);
 	long_list_end(&crowd);
 }
-END_TEST
 
 /* Changes of other tensors do not make the list start again. */
-START_TEST(a_long_list_arrives_while_others_allocate_and_free)
+TEST(a_long_list_arrives_while_others_allocate_and_free)
 {
 	struct crowd crowd;
 	uint64_t list = long_list_begin(&crowd);
@@ -299,10 +291,9 @@ START_TEST(a_long_list_arrives_while_others_allocate_and_free)
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
 	long_list_end(&crowd);
 }
-END_TEST
 
 /* The memory of a tensor that went is that of one whose place is still searched for. */
-START_TEST(a_tensor_without_an_owner_follows_one_of_a_long_list)
+TEST(a_tensor_without_an_owner_follows_one_of_a_long_list)
 {
 	const struct device_request request = world_request(1, SHORT_W);
 	struct crowd crowd;
@@ -321,9 +312,8 @@ START_TEST(a_tensor_without_an_owner_follows_one_of_a_long_list)
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_NOT_FOUND);
 	long_list_end(&crowd);
 }
-END_TEST
 
-START_TEST(a_client_hangs_up_while_the_tensors_of_its_list_are_found)
+TEST(a_client_hangs_up_while_the_tensors_of_its_list_are_found)
 {
 	struct crowd crowd;
 
@@ -332,27 +322,4 @@ START_TEST(a_client_hangs_up_while_the_tensors_of_its_list_are_found)
 	loop_turns_all(crowd.rpc);
 	ck_assert_uint_eq(crowd.peers[0].n_drained, 1);
 	long_list_end(&crowd);
-}
-END_TEST
-
-Suite *suite_gate(void)
-{
-	Suite *suite = suite_create("rpc/gate");
-	TCase *tests = tcase_create("gate");
-
-	tcase_set_timeout(tests, 60); /* under a sanitizer, on a busy machine */
-	tcase_add_loop_test(tests, a_view_is_told_behind_what_its_session_wrote, 0, 2);
-	tcase_add_test(tests, what_is_sent_behind_a_view_may_use_it);
-	tcase_add_test(tests, what_a_user_has_arrived_has_a_bound);
-	tcase_add_test(tests, a_long_backlog_does_not_hold_up_other_clients_of_the_user);
-	tcase_add_test(tests, the_tensors_of_a_long_list_are_found_in_several_turns);
-	tcase_add_test(tests, a_long_list_has_one_place_in_each_queue);
-	tcase_add_loop_test(tests, a_tensor_of_a_long_list_goes_while_others_are_found, 0, 4);
-	tcase_add_test(tests, a_free_request_arrives_before_a_long_list);
-	tcase_add_test(tests, another_tensor_has_the_name_before_a_long_list_arrives);
-	tcase_add_test(tests, a_long_list_arrives_while_others_allocate_and_free);
-	tcase_add_test(tests, a_tensor_without_an_owner_follows_one_of_a_long_list);
-	tcase_add_test(tests, a_client_hangs_up_while_the_tensors_of_its_list_are_found);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "tests/support/loop_turns.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 enum { ANSWERS_MAX = 16 };
@@ -229,7 +230,7 @@ static void ring(struct line *line, uint64_t ns)
 			      (line)->answers[i].message);                                                        \
 	} while (0)
 
-START_TEST(a_waiter_is_served_when_something_is_freed)
+TEST(a_waiter_is_served_when_something_is_freed)
 {
 	struct line line;
 
@@ -247,9 +248,8 @@ START_TEST(a_waiter_is_served_when_something_is_freed)
 	ck_assert_uint_eq(line.alarm_ns, UINT64_MAX);
 	line_deinit(&line);
 }
-END_TEST
 
-START_TEST(a_small_one_waits_behind_a_large_one)
+TEST(a_small_one_waits_behind_a_large_one)
 {
 	struct line line;
 
@@ -271,9 +271,8 @@ START_TEST(a_small_one_waits_behind_a_large_one)
 	answered(&line, 6, 4, 0);
 	line_deinit(&line);
 }
-END_TEST
 
-START_TEST(the_deadline_tells_what_was_missing)
+TEST(the_deadline_tells_what_was_missing)
 {
 	struct line line;
 
@@ -291,9 +290,8 @@ START_TEST(the_deadline_tells_what_was_missing)
 		strstr(line.answers[2].message, "waited 500 ms: no room for 4096 bytes on each NPU"));
 	line_deinit(&line);
 }
-END_TEST
 
-START_TEST(what_can_never_be_is_refused_at_once)
+TEST(what_can_never_be_is_refused_at_once)
 {
 	struct line line;
 
@@ -306,10 +304,9 @@ START_TEST(what_can_never_be_is_refused_at_once)
 	answered(&line, 2, 1, NPUMEM_ALREADY_EXISTS);
 	line_deinit(&line);
 }
-END_TEST
 
 /* Each of two would have room in an empty device, and both have not. */
-START_TEST(what_can_never_be_together_is_refused_at_once)
+TEST(what_can_never_be_together_is_refused_at_once)
 {
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__AllocRequest message = NPUMEM__V1__ALLOC_REQUEST__INIT;
@@ -332,9 +329,8 @@ START_TEST(what_can_never_be_together_is_refused_at_once)
 	ck_assert_ptr_nonnull(strstr(line.answers[0].message, "not even an empty device"));
 	line_deinit(&line);
 }
-END_TEST
 
-START_TEST(waiting_ends_by_cancel_and_with_its_peer)
+TEST(waiting_ends_by_cancel_and_with_its_peer)
 {
 	struct line line;
 
@@ -356,9 +352,8 @@ START_TEST(waiting_ends_by_cancel_and_with_its_peer)
 	ck_assert_int_eq(world_n_tensors(&line.talk.world), 0);
 	line_deinit(&line);
 }
-END_TEST
 
-START_TEST(who_has_it_itself_holds_up_its_own_alone)
+TEST(who_has_it_itself_holds_up_its_own_alone)
 {
 	struct line line;
 
@@ -379,9 +374,8 @@ START_TEST(who_has_it_itself_holds_up_its_own_alone)
 	answered(&line, 8, 3, 0);
 	line_deinit(&line);
 }
-END_TEST
 
-START_TEST(going_down_ends_the_line)
+TEST(going_down_ends_the_line)
 {
 	struct line line;
 
@@ -392,9 +386,8 @@ START_TEST(going_down_ends_the_line)
 	answered(&line, 1, 2, NPUMEM_UNAVAILABLE);
 	line_deinit(&line);
 }
-END_TEST
 
-START_TEST(host_memory_may_run_out_in_line)
+TEST(host_memory_may_run_out_in_line)
 {
 	struct line line;
 
@@ -410,10 +403,9 @@ START_TEST(host_memory_may_run_out_in_line)
 		line_deinit(&line);
 	}
 }
-END_TEST
 
 /* The clock begins in the middle of a window in which all may hold room back. */
-START_TEST(who_asks_for_more_than_its_share_keeps_nobody_out_for_long)
+TEST(who_asks_for_more_than_its_share_keeps_nobody_out_for_long)
 {
 	struct line line;
 
@@ -436,10 +428,9 @@ START_TEST(who_asks_for_more_than_its_share_keeps_nobody_out_for_long)
 	answered(&line, 5, 7, NPUMEM_RESOURCE_EXHAUSTED);
 	line_deinit(&line);
 }
-END_TEST
 
 /* Small ones that live for half a second come again and again. */
-START_TEST(a_large_one_has_its_turn_beside_small_ones)
+TEST(a_large_one_has_its_turn_beside_small_ones)
 {
 	struct line line;
 	unsigned held[5] = {0}, n_granted = 0, n_refused = 0;
@@ -476,9 +467,8 @@ START_TEST(a_large_one_has_its_turn_beside_small_ones)
 	ck_assert_uint_gt(n_refused, 0);
 	line_deinit(&line);
 }
-END_TEST
 
-START_TEST(a_long_line_is_tried_in_parts)
+TEST(a_long_line_is_tried_in_parts)
 {
 	enum { N = 20 };
 	struct line line;
@@ -505,9 +495,8 @@ START_TEST(a_long_line_is_tried_in_parts)
 	answered(&line, 13, 1 + N, 0);
 	line_deinit(&line);
 }
-END_TEST
 
-START_TEST(many_deadlines_at_once_are_seen_to_in_parts)
+TEST(many_deadlines_at_once_are_seen_to_in_parts)
 {
 	enum { N = 20 };
 	struct line line;
@@ -533,7 +522,6 @@ START_TEST(many_deadlines_at_once_are_seen_to_in_parts)
 	end_turns(&line);
 	line_deinit(&line);
 }
-END_TEST
 
 /* On an NPU every second byte of which is t1's, but for the end, which is t2's, t3 is in line: no three bytes
  * apart are free, which takes many turns to find out. */
@@ -556,7 +544,7 @@ static void begin_search(struct line *line)
 	ck_assert(!fair_queue_is_empty(&line->talk.rpc->service->queue));
 }
 
-START_TEST(a_search_for_one_in_line_goes_on_in_turns)
+TEST(a_search_for_one_in_line_goes_on_in_turns)
 {
 	struct line line;
 
@@ -577,10 +565,9 @@ START_TEST(a_search_for_one_in_line_goes_on_in_turns)
 	answered(&line, 6, 6, 0);
 	line_deinit(&line);
 }
-END_TEST
 
 /* Its handle can be guessed, and it has no owner yet. */
-START_TEST(what_is_being_placed_is_not_found)
+TEST(what_is_being_placed_is_not_found)
 {
 	enum { GENERATIONS = 8, SLOTS = 32 };
 	struct line line;
@@ -596,9 +583,8 @@ START_TEST(what_is_being_placed_is_not_found)
 	end_turns(&line);
 	line_deinit(&line);
 }
-END_TEST
 
-START_TEST(what_is_freed_while_one_in_line_is_searched_for_counts)
+TEST(what_is_freed_while_one_in_line_is_searched_for_counts)
 {
 	struct line line;
 
@@ -609,9 +595,8 @@ START_TEST(what_is_freed_while_one_in_line_is_searched_for_counts)
 	answered(&line, 4, 3, 0);
 	line_deinit(&line);
 }
-END_TEST
 
-START_TEST(a_search_for_one_in_line_ends_with_it)
+TEST(a_search_for_one_in_line_ends_with_it)
 {
 	struct line line;
 
@@ -638,7 +623,6 @@ START_TEST(a_search_for_one_in_line_ends_with_it)
 	ck_assert_uint_eq(line.talk.world.service.waiting.n, 0);
 	line_deinit(&line);
 }
-END_TEST
 
 static unsigned n_others;
 
@@ -651,7 +635,7 @@ static void run_other(struct fair_work *work)
 }
 
 /* Its user's other requests may be thousands, and others in line may wait for it; nor do they all wait for it. */
-START_TEST(a_search_for_one_in_line_takes_turns_with_its_users_others)
+TEST(a_search_for_one_in_line_takes_turns_with_its_users_others)
 {
 	struct line line;
 	struct fair_work other = {.run = run_other};
@@ -669,10 +653,10 @@ START_TEST(a_search_for_one_in_line_takes_turns_with_its_users_others)
 	end_turns(&line);
 	line_deinit(&line);
 }
-END_TEST
 
-/* Else frees that go on, of anybody, would begin a search after the other, and no deadline of its own is seen to. */
-START_TEST(no_search_begins_behind_its_deadline)
+/* Else frees that go on, of anybody, would begin a search after the other, and no deadline of its own is seen to.
+ */
+TEST(no_search_begins_behind_its_deadline)
 {
 	struct line line;
 
@@ -689,10 +673,9 @@ START_TEST(no_search_begins_behind_its_deadline)
 	answered(&line, 5, 3, NPUMEM_DEADLINE_EXCEEDED);
 	line_deinit(&line);
 }
-END_TEST
 
 /* Bob's is not held up by it in this window, and its deadline not by the search. */
-START_TEST(others_in_line_go_on_beside_a_search)
+TEST(others_in_line_go_on_beside_a_search)
 {
 	struct line line;
 
@@ -705,9 +688,8 @@ START_TEST(others_in_line_go_on_beside_a_search)
 	end_turns(&line);
 	line_deinit(&line);
 }
-END_TEST
 
-START_TEST(a_deadline_waits_for_the_search)
+TEST(a_deadline_waits_for_the_search)
 {
 	struct line line;
 
@@ -720,35 +702,4 @@ START_TEST(a_deadline_waits_for_the_search)
 	ring(&line, 0);
 	answered(&line, 3, 3, NPUMEM_DEADLINE_EXCEEDED);
 	line_deinit(&line);
-}
-END_TEST
-
-Suite *suite_line(void)
-{
-	Suite *suite = suite_create("rpc/line");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, a_waiter_is_served_when_something_is_freed);
-	tcase_add_test(tcase, a_small_one_waits_behind_a_large_one);
-	tcase_add_test(tcase, who_has_it_itself_holds_up_its_own_alone);
-	tcase_add_test(tcase, the_deadline_tells_what_was_missing);
-	tcase_add_test(tcase, what_can_never_be_is_refused_at_once);
-	tcase_add_test(tcase, what_can_never_be_together_is_refused_at_once);
-	tcase_add_test(tcase, waiting_ends_by_cancel_and_with_its_peer);
-	tcase_add_test(tcase, going_down_ends_the_line);
-	tcase_add_test(tcase, host_memory_may_run_out_in_line);
-	tcase_add_test(tcase, who_asks_for_more_than_its_share_keeps_nobody_out_for_long);
-	tcase_add_test(tcase, a_large_one_has_its_turn_beside_small_ones);
-	tcase_add_test(tcase, a_long_line_is_tried_in_parts);
-	tcase_add_test(tcase, many_deadlines_at_once_are_seen_to_in_parts);
-	tcase_add_test(tcase, a_search_for_one_in_line_goes_on_in_turns);
-	tcase_add_test(tcase, what_is_freed_while_one_in_line_is_searched_for_counts);
-	tcase_add_test(tcase, what_is_being_placed_is_not_found);
-	tcase_add_test(tcase, a_search_for_one_in_line_ends_with_it);
-	tcase_add_test(tcase, a_search_for_one_in_line_takes_turns_with_its_users_others);
-	tcase_add_test(tcase, no_search_begins_behind_its_deadline);
-	tcase_add_test(tcase, others_in_line_go_on_beside_a_search);
-	tcase_add_test(tcase, a_deadline_waits_for_the_search);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

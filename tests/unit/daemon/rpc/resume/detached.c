@@ -7,6 +7,7 @@
 
 #include "daemon/service/kept/persist.h"
 #include "daemon/service/observed/recorder.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 enum { SECONDS = 30, LATER = 7 };
@@ -92,7 +93,7 @@ static int return_by(struct scene *scene, struct end *end, const uint8_t *token,
 	return detached_return(scene->rpc, &end->session, token, bytes, &scene->kept.world.error);
 }
 
-START_TEST(only_who_has_a_token_is_waited_for)
+TEST(only_who_has_a_token_is_waited_for)
 {
 	struct scene scene;
 	struct end *end;
@@ -107,11 +108,10 @@ START_TEST(only_who_has_a_token_is_waited_for)
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 0);
 	scene_deinit(&scene);
 }
-END_TEST
 
 /* While the daemon goes on, a connection's end is its session's, but for one that lingers. */
 /* The connection's session ends, and the recording is of the session that waits for the client. */
-START_TEST(a_recording_goes_on_with_its_session)
+TEST(a_recording_goes_on_with_its_session)
 {
 	struct scene scene;
 	struct service *service;
@@ -128,9 +128,8 @@ START_TEST(a_recording_goes_on_with_its_session)
 	ck_assert_ptr_eq(service->recorder.owner, service->sessions);
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(only_who_lingers_is_waited_for_by_a_daemon_that_stays)
+TEST(only_who_lingers_is_waited_for_by_a_daemon_that_stays)
 {
 	struct scene scene;
 
@@ -147,9 +146,8 @@ START_TEST(only_who_lingers_is_waited_for_by_a_daemon_that_stays)
 	}
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(of_a_uid_not_more_linger_than_may_be_connected)
+TEST(of_a_uid_not_more_linger_than_may_be_connected)
 {
 	enum { MOST = 2 };
 	struct scene scene;
@@ -169,9 +167,8 @@ START_TEST(of_a_uid_not_more_linger_than_may_be_connected)
 	}
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(it_ends_in_its_time_and_not_before)
+TEST(it_ends_in_its_time_and_not_before)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES];
 	struct scene scene;
@@ -192,9 +189,8 @@ START_TEST(it_ends_in_its_time_and_not_before)
 	rpc_peer_close(scene.rpc, &scene.ends[1].peer);
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(what_came_back_is_waited_for_no_more)
+TEST(what_came_back_is_waited_for_no_more)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES];
 	struct scene scene;
@@ -219,9 +215,8 @@ START_TEST(what_came_back_is_waited_for_no_more)
 	rpc_peer_close(scene.rpc, &scene.ends[2].peer);
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(only_the_whole_token_of_the_same_uid_is_good)
+TEST(only_the_whole_token_of_the_same_uid_is_good)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES + 1] = {0};
 	struct scene scene;
@@ -245,7 +240,6 @@ START_TEST(only_the_whole_token_of_the_same_uid_is_good)
 	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES), 0);
 	scene_deinit(&scene);
 }
-END_TEST
 
 enum { MANY = 16000, TRIES = 200 };
 
@@ -282,7 +276,7 @@ static uint64_t ns_of_wrong_tokens(struct scene *scene, struct end *end, uint8_t
 }
 
 /* Each try would walk all sessions otherwise: any client may send wrong tokens, as many as it likes. */
-START_TEST(a_lookup_does_not_depend_on_how_many_sessions_there_are)
+TEST(a_lookup_does_not_depend_on_how_many_sessions_there_are)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES];
 	struct session *many = calloc(MANY, sizeof(*many));
@@ -311,22 +305,4 @@ START_TEST(a_lookup_does_not_depend_on_how_many_sessions_there_are)
 	free(many);
 	rpc_peer_close(scene.rpc, &end->peer);
 	scene_deinit(&scene);
-}
-END_TEST
-
-Suite *suite_detached(void)
-{
-	Suite *suite = suite_create("rpc/detached");
-	TCase *tests = tcase_create("detached");
-
-	tcase_add_test(tests, only_who_has_a_token_is_waited_for);
-	tcase_add_test(tests, a_recording_goes_on_with_its_session);
-	tcase_add_test(tests, only_who_lingers_is_waited_for_by_a_daemon_that_stays);
-	tcase_add_test(tests, of_a_uid_not_more_linger_than_may_be_connected);
-	tcase_add_test(tests, it_ends_in_its_time_and_not_before);
-	tcase_add_test(tests, what_came_back_is_waited_for_no_more);
-	tcase_add_test(tests, only_the_whole_token_of_the_same_uid_is_good);
-	tcase_add_test(tests, a_lookup_does_not_depend_on_how_many_sessions_there_are);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* Which lists of operations do the same when they are done twice. */
 #include "daemon/rpc/resume/repeat.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { OPS_MAX = 4, SAFE = -1 };
@@ -101,7 +102,7 @@ static void scene_deinit(struct scene *scene)
 	world_deinit(&scene->world);
 }
 
-START_TEST(what_it_reads_it_must_not_change)
+TEST(what_it_reads_it_must_not_change, .to = sizeof(cases) / sizeof(cases[0]))
 {
 	struct scene scene;
 	struct repeat repeat;
@@ -117,9 +118,8 @@ START_TEST(what_it_reads_it_must_not_change)
 	ck_assert_int_eq(repeat_is_safe(&repeat) ? SAFE : (int)repeat.first_final, cases[_i].first_final);
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(nobody_looks_without_a_token)
+TEST(nobody_looks_without_a_token)
 {
 	struct scene scene;
 	struct repeat repeat;
@@ -130,16 +130,4 @@ START_TEST(nobody_looks_without_a_token)
 	look(&scene, &repeat, "F x");
 	ck_assert(repeat_is_safe(&repeat));
 	scene_deinit(&scene);
-}
-END_TEST
-
-Suite *suite_repeat(void)
-{
-	Suite *suite = suite_create("repeat");
-	TCase *tests = tcase_create("repeat");
-
-	tcase_add_loop_test(tests, what_it_reads_it_must_not_change, 0, sizeof(cases) / sizeof(cases[0]));
-	tcase_add_test(tests, nobody_looks_without_a_token);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

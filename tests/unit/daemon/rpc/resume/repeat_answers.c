@@ -3,6 +3,7 @@
 
 #include "daemon/rpc/rpc.h"
 #include "daemon/service/kept/stale.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 struct scene {
@@ -55,7 +56,7 @@ static unsigned sent_before_change(struct scene *scene, struct tensor *tensor)
 	return scene->n_sent - n;
 }
 
-START_TEST(before_what_was_read_is_written)
+TEST(before_what_was_read_is_written)
 {
 	struct scene scene;
 	struct session *own = &scene.session, *other = &scene.other;
@@ -83,10 +84,9 @@ START_TEST(before_what_was_read_is_written)
 	ck_assert_uint_eq(sent_before(&scene, own, OP_FILL, scene.z, NULL), 1);
 	lasting_deinit(&scene.kept);
 }
-END_TEST
 
 /* What it has found there must not be put there again. */
-START_TEST(before_what_is_done_once)
+TEST(before_what_is_done_once)
 {
 	struct scene scene;
 	struct op op;
@@ -103,9 +103,8 @@ START_TEST(before_what_is_done_once)
 	ck_assert_uint_eq(scene.n_sent, 1);
 	lasting_deinit(&scene.kept);
 }
-END_TEST
 
-START_TEST(before_what_was_used_ends)
+TEST(before_what_was_used_ends)
 {
 	struct scene scene;
 
@@ -118,10 +117,9 @@ START_TEST(before_what_was_used_ends)
 	ck_assert_uint_eq(sent_before_change(&scene, scene.y), 0);
 	lasting_deinit(&scene.kept);
 }
-END_TEST
 
 /* What was answered and not sent, and nothing that is still under way. */
-START_TEST(a_client_that_does_not_read_cannot_ask_again)
+TEST(a_client_that_does_not_read_cannot_ask_again)
 {
 	struct scene scene;
 	const struct session *found = scene.kept.found;
@@ -140,9 +138,8 @@ START_TEST(a_client_that_does_not_read_cannot_ask_again)
 	}
 	lasting_deinit(&scene.kept);
 }
-END_TEST
 
-START_TEST(what_has_gone_is_none_of_it)
+TEST(what_has_gone_is_none_of_it)
 {
 	struct scene scene;
 
@@ -158,10 +155,9 @@ START_TEST(what_has_gone_is_none_of_it)
 	ck_assert(!stale_has(&scene.session, 8) && !stale_has(&scene.session, 10));
 	lasting_deinit(&scene.kept);
 }
-END_TEST
 
 /* Of what lingers only the client's word counts. */
-START_TEST(what_is_sent_to_another_host)
+TEST(what_is_sent_to_another_host)
 {
 	struct scene scene;
 
@@ -176,9 +172,8 @@ START_TEST(what_is_sent_to_another_host)
 	ck_assert(!stale_has(&scene.session, 7) && !stale_has(&scene.session, 10));
 	lasting_deinit(&scene.kept);
 }
-END_TEST
 
-START_TEST(without_a_token_nothing_is_sent_again)
+TEST(without_a_token_nothing_is_sent_again)
 {
 	struct scene scene;
 
@@ -188,21 +183,4 @@ START_TEST(without_a_token_nothing_is_sent_again)
 	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 0);
 	ck_assert_uint_eq(sent_before_change(&scene, scene.x), 0);
 	lasting_deinit(&scene.kept);
-}
-END_TEST
-
-Suite *suite_repeat_answers(void)
-{
-	Suite *suite = suite_create("unsent");
-	TCase *tests = tcase_create("repeat_answers");
-
-	tcase_add_test(tests, before_what_was_read_is_written);
-	tcase_add_test(tests, before_what_is_done_once);
-	tcase_add_test(tests, before_what_was_used_ends);
-	tcase_add_test(tests, a_client_that_does_not_read_cannot_ask_again);
-	tcase_add_test(tests, what_has_gone_is_none_of_it);
-	tcase_add_test(tests, what_is_sent_to_another_host);
-	tcase_add_test(tests, without_a_token_nothing_is_sent_again);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,10 +1,10 @@
 /* Which of the descriptors that systemd passes are the daemon's own, by their names. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "daemon/server/connections/activate.h"
+#include "tests/support/test.h"
 
 static void pass(const char *n, const char *names)
 {
@@ -26,7 +26,7 @@ static void pass_nothing(void)
 	unsetenv("LISTEN_FDNAMES");
 }
 
-START_TEST(test_kept_ones_are_found_by_name)
+TEST(test_kept_ones_are_found_by_name)
 {
 	pass("4", "npumem-memory:npumemd.socket:npumem-tensors:npumem-journal");
 	ck_assert_int_eq(activate_kept("npumem-memory"), 3);
@@ -48,9 +48,8 @@ START_TEST(test_kept_ones_are_found_by_name)
 	pass_nothing();
 	ck_assert_int_eq(activate_kept("npumem-memory"), -1);
 }
-END_TEST
 
-START_TEST(test_they_are_no_sockets)
+TEST(test_they_are_no_sockets)
 {
 	char error[ADDRESS_ERROR_BYTES] = "";
 	int fd = 0;
@@ -62,16 +61,4 @@ START_TEST(test_they_are_no_sockets)
 	ck_assert_int_eq(activate_take(&fd, error), -22);
 	ck_assert_str_eq(error, "2 sockets were passed (LISTEN_FDS): one can be served");
 	pass_nothing();
-}
-END_TEST
-
-Suite *suite_activate(void)
-{
-	Suite *suite = suite_create("server/connections/activate");
-	TCase *tcase = tcase_create("names");
-
-	tcase_add_test(tcase, test_kept_ones_are_found_by_name);
-	tcase_add_test(tcase, test_they_are_no_sockets);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

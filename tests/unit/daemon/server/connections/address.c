@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "daemon/server/connections/address.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -13,6 +12,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "tests/support/test.h"
 
 static char directory[40], path[64], lock[72], error[ADDRESS_ERROR_BYTES];
 
@@ -56,7 +57,7 @@ static int bound(const struct sockaddr_un *name, socklen_t bytes)
 	return fd;
 }
 
-START_TEST(test_one_daemon_at_a_time)
+TEST(test_one_daemon_at_a_time)
 {
 	struct address address;
 	struct stat status;
@@ -72,9 +73,8 @@ START_TEST(test_one_daemon_at_a_time)
 	ck_assert_int_eq(address_open(&address, path, 0640, NULL, error), 0);
 	address_close(&address);
 }
-END_TEST
 
-START_TEST(test_what_is_in_the_way)
+TEST(test_what_is_in_the_way)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	struct address address;
@@ -99,9 +99,8 @@ START_TEST(test_what_is_in_the_way)
 	refused(-ELOOP, "cannot open");
 	ck_assert(!exists(path));
 }
-END_TEST
 
-START_TEST(test_one_directory_is_made)
+TEST(test_one_directory_is_made)
 {
 	struct address address;
 	char below[100];
@@ -117,9 +116,8 @@ START_TEST(test_one_directory_is_made)
 	snprintf(below, sizeof(below), "%s/a", directory);
 	ck_assert_int_eq(rmdir(below), 0);
 }
-END_TEST
 
-START_TEST(test_a_name_without_a_directory)
+TEST(test_a_name_without_a_directory)
 {
 	int before = open(".", O_RDONLY | O_DIRECTORY);
 	struct address address;
@@ -132,9 +130,8 @@ START_TEST(test_a_name_without_a_directory)
 	ck_assert_int_eq(fchdir(before), 0);
 	close(before);
 }
-END_TEST
 
-START_TEST(test_what_is_adopted_stays)
+TEST(test_what_is_adopted_stays)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	struct address address;
@@ -157,19 +154,5 @@ START_TEST(test_what_is_adopted_stays)
 	ck_assert_str_eq(address.path, "");
 	address_close(&address);
 }
-END_TEST
 
-Suite *suite_address(void)
-{
-	Suite *suite = suite_create("server/connections/address");
-	TCase *tcase = tcase_create("address");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, test_one_daemon_at_a_time);
-	tcase_add_test(tcase, test_what_is_in_the_way);
-	tcase_add_test(tcase, test_one_directory_is_made);
-	tcase_add_test(tcase, test_a_name_without_a_directory);
-	tcase_add_test(tcase, test_what_is_adopted_stays);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(set_up, tear_down)

@@ -1,11 +1,11 @@
 /* No uid hides another in the log. */
 #include "daemon/server/connections/flood.h"
 
-#include <check.h>
+#include "tests/support/test.h"
 
 static const uint64_t second = 1000000000;
 
-START_TEST(one_has_an_end_and_the_others_do_not_feel_it)
+TEST(one_has_an_end_and_the_others_do_not_feel_it)
 {
 	struct flood flood = {.since_ns = 0};
 	struct flood_loss loss;
@@ -23,9 +23,8 @@ START_TEST(one_has_an_end_and_the_others_do_not_feel_it)
 	ck_assert(flood_admit(&flood, 7, 6 * second, &loss));
 	ck_assert_uint_eq(loss.n, 0);
 }
-END_TEST
 
-START_TEST(more_uids_than_are_told_apart)
+TEST(more_uids_than_are_told_apart)
 {
 	struct flood flood = {.since_ns = 0};
 	struct flood_loss loss;
@@ -36,16 +35,4 @@ START_TEST(more_uids_than_are_told_apart)
 	ck_assert_uint_eq(n, FLOOD_UIDS_MAX + FLOOD_LINES_MAX);
 	flood_admit(&flood, 1, second, &loss);
 	ck_assert_uint_eq(loss.n, 1000 - n);
-}
-END_TEST
-
-Suite *suite_flood(void)
-{
-	Suite *suite = suite_create("flood");
-	TCase *tests = tcase_create("flood");
-
-	tcase_add_test(tests, one_has_an_end_and_the_others_do_not_feel_it);
-	tcase_add_test(tests, more_uids_than_are_told_apart);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

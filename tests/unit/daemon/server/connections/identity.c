@@ -1,8 +1,9 @@
 /* Whose uids are their own, by what /proc says. */
 #include "daemon/server/connections/identity.h"
 
-#include <check.h>
 #include <stddef.h>
+
+#include "tests/support/test.h"
 
 static bool is_known(const char *map, const char *overflow, uint32_t uid)
 {
@@ -12,15 +13,14 @@ static bool is_known(const char *map, const char *overflow, uint32_t uid)
 	return identity_is_known(&identity, uid);
 }
 
-START_TEST(where_all_uids_have_names_all_are_known)
+TEST(where_all_uids_have_names_all_are_known)
 {
 	ck_assert(is_known("         0          0 4294967295\n", "65534\n", 65534));
 	ck_assert(is_known("0 0 65536\n65536 1000000 4294901759\n", "65534\n", 65534));
 	ck_assert(is_known("0 0 4294967295\n", NULL, 65534));
 }
-END_TEST
 
-START_TEST(elsewhere_one_stands_for_those_without)
+TEST(elsewhere_one_stands_for_those_without)
 {
 	const char *maps[] = {"0 1000 1\n", "0 100000 65536\n", "0 0 4294967294\n", "", "nonsense", NULL};
 
@@ -31,16 +31,4 @@ START_TEST(elsewhere_one_stands_for_those_without)
 		ck_assert(is_known(maps[i], "1234\n", 65534));
 		ck_assert(is_known(maps[i], "65534\n", 0));
 	}
-}
-END_TEST
-
-Suite *suite_identity(void)
-{
-	Suite *suite = suite_create("identity");
-	TCase *tests = tcase_create("identity");
-
-	tcase_add_test(tests, where_all_uids_have_names_all_are_known);
-	tcase_add_test(tests, elsewhere_one_stands_for_those_without);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

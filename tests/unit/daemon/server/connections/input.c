@@ -1,11 +1,11 @@
 /* Frames in every piece, and long messages among them. */
 #include "daemon/server/connections/input.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/frame.h"
+#include "tests/support/test.h"
 
 enum { ONE_READ = 64 << 10 };
 
@@ -67,7 +67,7 @@ static void take_body(struct input *input, const size_t *lengths, unsigned *i)
 	free(body);
 }
 
-START_TEST(messages_come_out_as_they_went_in)
+TEST(messages_come_out_as_they_went_in, .to = 2)
 {
 	enum { MESSAGES = 30 };
 	size_t lengths[MESSAGES];
@@ -103,9 +103,8 @@ START_TEST(messages_come_out_as_they_went_in)
 	input_deinit(&input);
 	free(stream.bytes);
 }
-END_TEST
 
-START_TEST(room_follows_what_has_come)
+TEST(room_follows_what_has_come)
 {
 	uint8_t head[INPUT_HEAD_BYTES] = {9};
 	struct input input;
@@ -134,9 +133,8 @@ START_TEST(room_follows_what_has_come)
 	free(to);
 	ck_assert_ptr_null(input.bytes);
 }
-END_TEST
 
-START_TEST(a_long_message_is_told_by_its_head)
+TEST(a_long_message_is_told_by_its_head)
 {
 	uint8_t frame[FRAME_HEADER_BYTES_MAX + INPUT_HEAD_BYTES] = {0};
 	size_t n = frame_header(INPUT_SHORT_BYTES + 1, frame), header;
@@ -150,9 +148,8 @@ START_TEST(a_long_message_is_told_by_its_head)
 	frame_header(FRAME_BYTES_MAX + 1, frame);
 	ck_assert_uint_eq(input_long(frame, sizeof(frame), &header), 0);
 }
-END_TEST
 
-START_TEST(what_is_skipped_is_the_rest)
+TEST(what_is_skipped_is_the_rest)
 {
 	uint8_t head[INPUT_HEAD_BYTES] = {0};
 	struct input input;
@@ -164,18 +161,4 @@ START_TEST(what_is_skipped_is_the_rest)
 	ck_assert_uint_eq(input.room, 0);
 	ck_assert(!input_is_empty(&input));
 	input_deinit(&input);
-}
-END_TEST
-
-Suite *suite_input(void)
-{
-	Suite *suite = suite_create("input");
-	TCase *tests = tcase_create("input");
-
-	tcase_add_loop_test(tests, messages_come_out_as_they_went_in, 0, 2);
-	tcase_add_test(tests, room_follows_what_has_come);
-	tcase_add_test(tests, a_long_message_is_told_by_its_head);
-	tcase_add_test(tests, what_is_skipped_is_the_rest);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

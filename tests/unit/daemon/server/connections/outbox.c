@@ -1,9 +1,10 @@
 /* Replies of every length, sent in every piece, come out as they went in. */
 #include "daemon/server/connections/outbox.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/support/test.h"
 
 static struct buffer reply_of(size_t bytes, unsigned seed)
 {
@@ -17,7 +18,7 @@ static struct buffer reply_of(size_t bytes, unsigned seed)
 	return reply;
 }
 
-START_TEST(replies_come_out_in_order)
+TEST(replies_come_out_in_order, .to = 4)
 {
 	enum { REPLIES = 200 };
 	struct outbox outbox;
@@ -53,9 +54,8 @@ START_TEST(replies_come_out_in_order)
 	outbox_deinit(&outbox);
 	buffer_deinit(&expected);
 }
-END_TEST
 
-START_TEST(empty_buffers_go_round)
+TEST(empty_buffers_go_round)
 {
 	struct outbox_pool pool = {.n = 0};
 	struct outbox outbox;
@@ -98,7 +98,6 @@ START_TEST(empty_buffers_go_round)
 	outbox_deinit(&outbox);
 	outbox_pool_deinit(&pool);
 }
-END_TEST
 
 static size_t n_left;
 
@@ -114,7 +113,7 @@ static void release(void *ctx, void *memory)
 	free(memory);
 }
 
-START_TEST(without_memory_nothing_changes)
+TEST(without_memory_nothing_changes)
 {
 	static const struct heap heap = {few, release, NULL};
 	struct buffer first = reply_of(10, 1), second = reply_of(100000, 2);
@@ -134,17 +133,4 @@ START_TEST(without_memory_nothing_changes)
 	outbox_deinit(&outbox);
 	buffer_deinit(&first);
 	buffer_deinit(&second);
-}
-END_TEST
-
-Suite *suite_outbox(void)
-{
-	Suite *suite = suite_create("outbox");
-	TCase *tests = tcase_create("outbox");
-
-	tcase_add_loop_test(tests, replies_come_out_in_order, 0, 4);
-	tcase_add_test(tests, empty_buffers_go_round);
-	tcase_add_test(tests, without_memory_nothing_changes);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

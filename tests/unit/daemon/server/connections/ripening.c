@@ -1,11 +1,12 @@
 /* Which replies may leave while the disk gets on. */
 #include "daemon/server/connections/ripening.h"
 
-#include <check.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-START_TEST(what_needs_nothing_leaves_at_once)
+#include "tests/support/test.h"
+
+TEST(what_needs_nothing_leaves_at_once)
 {
 	struct ripening ripening = {0};
 
@@ -13,10 +14,9 @@ START_TEST(what_needs_nothing_leaves_at_once)
 	ripening_add(&ripening, 20, 7, 7);
 	ck_assert(ripening.ripe == 20 && !ripening.n);
 }
-END_TEST
 
 /* But not past what was before it. */
-START_TEST(order_stays)
+TEST(order_stays)
 {
 	struct ripening ripening = {0};
 
@@ -27,10 +27,9 @@ START_TEST(order_stays)
 	ck_assert(ripening_advance(&ripening, 5));
 	ck_assert(ripening.ripe == 20 && !ripening.n);
 }
-END_TEST
 
 /* What came while a round was under way does not hold back what the round has. */
-START_TEST(two_steps)
+TEST(two_steps)
 {
 	struct ripening ripening = {0};
 
@@ -42,10 +41,9 @@ START_TEST(two_steps)
 	ck_assert(!ripening_advance(&ripening, 13));
 	ck_assert(ripening_advance(&ripening, 14) && ripening.ripe == 19 && !ripening.n);
 }
-END_TEST
 
 /* Against what each reply needs. */
-START_TEST(none_leaves_early)
+TEST(none_leaves_early)
 {
 	struct ripening ripening = {0};
 	uint64_t needs[1000], position = 0, synced = 0;
@@ -64,18 +62,4 @@ START_TEST(none_leaves_early)
 	}
 	ripening_advance(&ripening, position);
 	ck_assert_uint_eq(ripening.ripe, 1000);
-}
-END_TEST
-
-Suite *suite_ripening(void)
-{
-	Suite *suite = suite_create("server/ripening");
-	TCase *tcase = tcase_create("ripening");
-
-	tcase_add_test(tcase, what_needs_nothing_leaves_at_once);
-	tcase_add_test(tcase, order_stays);
-	tcase_add_test(tcase, two_steps);
-	tcase_add_test(tcase, none_leaves_early);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

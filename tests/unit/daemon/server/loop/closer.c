@@ -2,13 +2,14 @@
  * integration/test_attack_closing.py. */
 #include "daemon/server/loop/closer.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "tests/support/test.h"
 
 enum { ALICE = 1, BOB = 2, WEEK = 604800, N = 300, HANGS_MS = 60000 };
 
@@ -76,7 +77,7 @@ static struct closer_mapping *map_pages(uint64_t bytes)
 	return mapping;
 }
 
-START_TEST(a_charge_ends_with_what_it_is_for)
+TEST(a_charge_ends_with_what_it_is_for)
 {
 	struct desk desk;
 	int ends[2];
@@ -97,9 +98,8 @@ START_TEST(a_charge_ends_with_what_it_is_for)
 	ck_assert(fcntl(ends[0], F_GETFD) < 0 && fcntl(ends[1], F_GETFD) < 0);
 	desk_close(&desk);
 }
-END_TEST
 
-START_TEST(a_user_goes_when_all_of_its_is_closed)
+TEST(a_user_goes_when_all_of_its_is_closed)
 {
 	struct desk desk;
 	int ends[2];
@@ -115,9 +115,8 @@ START_TEST(a_user_goes_when_all_of_its_is_closed)
 	close(ends[1]);
 	desk_close(&desk);
 }
-END_TEST
 
-START_TEST(too_many_at_once_are_too_many)
+TEST(too_many_at_once_are_too_many)
 {
 	struct desk desk;
 	struct npumem_error error = {.status = 0};
@@ -134,7 +133,6 @@ START_TEST(too_many_at_once_are_too_many)
 	ck_assert(closer_may_pass(desk.alice));
 	desk_close(&desk);
 }
-END_TEST
 
 /* Its last close sleeps for a week, unless a signal ends that. */
 static int lingering(int listener, int *peer)
@@ -155,7 +153,7 @@ static int lingering(int listener, int *peer)
 	return fd;
 }
 
-START_TEST(lingers_end_together)
+TEST(lingers_end_together)
 {
 	struct desk desk;
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -177,9 +175,8 @@ START_TEST(lingers_end_together)
 	close(listener);
 	desk_close(&desk);
 }
-END_TEST
 
-START_TEST(a_connection_does_not_wait_for_a_mapping)
+TEST(a_connection_does_not_wait_for_a_mapping)
 {
 	struct desk desk;
 	int ends[2];
@@ -199,9 +196,8 @@ START_TEST(a_connection_does_not_wait_for_a_mapping)
 	run(&desk);
 	desk_close(&desk);
 }
-END_TEST
 
-START_TEST(half_of_the_descriptors_are_turned_away_at_most)
+TEST(half_of_the_descriptors_are_turned_away_at_most)
 {
 	enum { MOST = 100 };
 	struct desk desk;
@@ -220,21 +216,4 @@ START_TEST(half_of_the_descriptors_are_turned_away_at_most)
 	ck_assert(closer_may_turn_away(&desk.closer));
 	ck_assert_uint_eq(charged(desk.alice, LIMITS_DESCRIPTORS), 0);
 	desk_close(&desk);
-}
-END_TEST
-
-Suite *suite_closer(void)
-{
-	Suite *suite = suite_create("server/closer");
-	TCase *tests = tcase_create("all");
-
-	tcase_set_timeout(tests, 240);
-	tcase_add_test(tests, a_charge_ends_with_what_it_is_for);
-	tcase_add_test(tests, a_user_goes_when_all_of_its_is_closed);
-	tcase_add_test(tests, too_many_at_once_are_too_many);
-	tcase_add_test(tests, a_connection_does_not_wait_for_a_mapping);
-	tcase_add_test(tests, half_of_the_descriptors_are_turned_away_at_most);
-	tcase_add_test(tests, lingers_end_together);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

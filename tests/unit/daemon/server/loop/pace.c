@@ -1,11 +1,11 @@
 /* A time that what is moved gives back, at a rate. */
 #include "daemon/server/loop/pace.h"
 
-#include <check.h>
+#include "tests/support/test.h"
 
 enum { ALLOWED_MS = 30000, RATE = PACE_BYTES_PER_SECOND };
 
-START_TEST(a_byte_now_and_then_is_as_good_as_none)
+TEST(a_byte_now_and_then_is_as_good_as_none)
 {
 	struct pace pace;
 	uint64_t now_ms = 5000;
@@ -17,9 +17,8 @@ START_TEST(a_byte_now_and_then_is_as_good_as_none)
 	}
 	ck_assert(pace_is_over(&pace, now_ms + 10));
 }
-END_TEST
 
-START_TEST(the_least_rate_is_enough)
+TEST(the_least_rate_is_enough)
 {
 	struct pace pace;
 
@@ -35,9 +34,8 @@ START_TEST(the_least_rate_is_enough)
 		pace_moved(&pace, RATE / 2000, now_ms, ALLOWED_MS);
 	ck_assert(pace_is_over(&pace, 3 * ALLOWED_MS));
 }
-END_TEST
 
-START_TEST(nothing_is_saved_up)
+TEST(nothing_is_saved_up)
 {
 	struct pace pace;
 
@@ -45,17 +43,4 @@ START_TEST(nothing_is_saved_up)
 	pace_moved(&pace, (size_t)1 << 33, 10, ALLOWED_MS);
 	ck_assert(!pace_is_over(&pace, 9 + ALLOWED_MS));
 	ck_assert(pace_is_over(&pace, 10 + ALLOWED_MS));
-}
-END_TEST
-
-Suite *suite_pace(void)
-{
-	Suite *suite = suite_create("pace");
-	TCase *tests = tcase_create("pace");
-
-	tcase_add_test(tests, a_byte_now_and_then_is_as_good_as_none);
-	tcase_add_test(tests, the_least_rate_is_enough);
-	tcase_add_test(tests, nothing_is_saved_up);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

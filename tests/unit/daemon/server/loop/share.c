@@ -1,10 +1,10 @@
 /* Helpers take parts beside the one who shares, leave when they are wanted elsewhere, and are waited for. */
 #include "daemon/server/loop/share.h"
 
-#include <check.h>
 #include <unistd.h>
 
 #include "tests/support/hrtime.h"
+#include "tests/support/test.h"
 
 enum { SLOTS = 3, PARTS = 100000, LARGE = 1 << 30, SMALL = 1 << 22 };
 
@@ -77,7 +77,7 @@ static void parts_init(struct parts *parts, struct bench *bench, int wanted_thre
 	parts->call.crew = &bench->crew;
 }
 
-START_TEST(each_part_once)
+TEST(each_part_once, .is_unbounded = true)
 {
 	static struct bench bench;
 	static struct parts parts;
@@ -98,10 +98,9 @@ START_TEST(each_part_once)
 	}
 	bench_close(&bench);
 }
-END_TEST
 
 /* Where all slots are taken, and where somebody waits for one. */
-START_TEST(nobody_helps_where_others_wait)
+TEST(nobody_helps_where_others_wait, .is_unbounded = true)
 {
 	static struct bench bench;
 	static struct parts parts;
@@ -118,7 +117,6 @@ START_TEST(nobody_helps_where_others_wait)
 	atomic_store(&bench.workers.n_running, 0);
 	bench_close(&bench);
 }
-END_TEST
 
 static void take_parts_until_wanted(void *arg, unsigned number)
 {
@@ -141,7 +139,7 @@ static void take_parts_until_wanted(void *arg, unsigned number)
 	atomic_fetch_sub(&parts->n_inside, 1);
 }
 
-START_TEST(helpers_leave_for_others)
+TEST(helpers_leave_for_others, .is_unbounded = true)
 {
 	static struct bench bench;
 	static struct parts parts;
@@ -154,7 +152,6 @@ START_TEST(helpers_leave_for_others)
 	atomic_store(&bench.workers.n_waiting, 0);
 	bench_close(&bench);
 }
-END_TEST
 
 static void be_late(void *arg, unsigned number)
 {
@@ -169,7 +166,7 @@ static void be_late(void *arg, unsigned number)
 }
 
 /* What is too small to wake a helper for is shared with one that is awake. */
-START_TEST(what_is_small_wakes_nobody)
+TEST(what_is_small_wakes_nobody, .is_unbounded = true)
 {
 	static struct bench bench;
 	static struct parts parts;
@@ -187,10 +184,9 @@ START_TEST(what_is_small_wakes_nobody)
 	atomic_store(&bench.share.n_looking, 0);
 	bench_close(&bench);
 }
-END_TEST
 
 /* One that has helped looks for what comes next: for a moment, which lasts here until it has come. */
-START_TEST(who_helped_stays_awake_for_a_moment)
+TEST(who_helped_stays_awake_for_a_moment, .is_unbounded = true)
 {
 	static struct bench bench;
 	static struct parts parts;
@@ -209,10 +205,9 @@ START_TEST(who_helped_stays_awake_for_a_moment)
 	hrtime_run();
 	bench_close(&bench);
 }
-END_TEST
 
 /* Once late is forgiven. */
-START_TEST(who_saves_more_is_asked_again)
+TEST(who_saves_more_is_asked_again, .is_unbounded = true)
 {
 	static struct bench bench;
 	static struct parts parts;
@@ -226,10 +221,9 @@ START_TEST(who_saves_more_is_asked_again)
 	ck_assert_int_lt(bench.share.saved_ns, 1000000000);
 	bench_close(&bench);
 }
-END_TEST
 
 /* Who waits longer for a helper than that helps works alone for a while. */
-START_TEST(a_late_helper_is_not_asked_again_soon)
+TEST(a_late_helper_is_not_asked_again_soon, .is_unbounded = true)
 {
 	static struct bench bench;
 	static struct parts parts;
@@ -243,23 +237,4 @@ START_TEST(a_late_helper_is_not_asked_again_soon)
 	kernel_share(&parts.call, LARGE, take_parts, &parts);
 	ck_assert_int_eq(parts.n_threads, 1);
 	bench_close(&bench);
-}
-END_TEST
-
-Suite *suite_share(void);
-Suite *suite_share(void)
-{
-	Suite *suite = suite_create("share");
-	TCase *tcase = tcase_create("share");
-
-	tcase_set_timeout(tcase, 0);
-	tcase_add_test(tcase, each_part_once);
-	tcase_add_test(tcase, nobody_helps_where_others_wait);
-	tcase_add_test(tcase, helpers_leave_for_others);
-	tcase_add_test(tcase, what_is_small_wakes_nobody);
-	tcase_add_test(tcase, who_helped_stays_awake_for_a_moment);
-	tcase_add_test(tcase, who_saves_more_is_asked_again);
-	tcase_add_test(tcase, a_late_helper_is_not_asked_again_soon);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

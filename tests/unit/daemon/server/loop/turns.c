@@ -1,11 +1,11 @@
 /* The order in which a turn runs the work of users and what it ends with. */
 #include "daemon/server/loop/turns.h"
 
-#include <check.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "tests/support/hrtime.h"
+#include "tests/support/test.h"
 
 enum { WORKS = 3, TURN_NS = 25000 };
 
@@ -91,7 +91,7 @@ static void close_scene(struct scene *scene)
 	ck_assert_int_eq(uv_loop_close(&scene->loop), 0);
 }
 
-START_TEST(each_once_in_order_and_the_last_at_the_end)
+TEST(each_once_in_order_and_the_last_at_the_end)
 {
 	struct scene scene;
 
@@ -103,9 +103,8 @@ START_TEST(each_once_in_order_and_the_last_at_the_end)
 	turn(&scene, UV_RUN_NOWAIT, "abcZ");
 	close_scene(&scene);
 }
-END_TEST
 
-START_TEST(new_work_goes_behind_the_same_users)
+TEST(new_work_goes_behind_the_same_users)
 {
 	struct scene scene;
 
@@ -116,10 +115,9 @@ START_TEST(new_work_goes_behind_the_same_users)
 	turn(&scene, UV_RUN_NOWAIT, "abcaa");
 	close_scene(&scene);
 }
-END_TEST
 
 /* However many works a user has, another user waits for one of them at most. */
-START_TEST(the_user_served_least_is_next)
+TEST(the_user_served_least_is_next)
 {
 	struct scene scene;
 
@@ -139,9 +137,8 @@ START_TEST(the_user_served_least_is_next)
 	turn(&scene, UV_RUN_NOWAIT, "cacaca");
 	close_scene(&scene);
 }
-END_TEST
 
-START_TEST(a_turn_has_an_end)
+TEST(a_turn_has_an_end)
 {
 	struct scene scene;
 
@@ -157,9 +154,8 @@ START_TEST(a_turn_has_an_end)
 	turn(&scene, UV_RUN_DEFAULT, "c");
 	close_scene(&scene);
 }
-END_TEST
 
-START_TEST(removed_work_is_not_run)
+TEST(removed_work_is_not_run)
 {
 	struct scene scene;
 
@@ -172,19 +168,4 @@ START_TEST(removed_work_is_not_run)
 	turns_remove(&scene.last.entry);
 	turn(&scene, UV_RUN_NOWAIT, "ac");
 	close_scene(&scene);
-}
-END_TEST
-
-Suite *suite_turns(void)
-{
-	Suite *suite = suite_create("turns");
-	TCase *tests = tcase_create("turns");
-
-	tcase_add_test(tests, each_once_in_order_and_the_last_at_the_end);
-	tcase_add_test(tests, new_work_goes_behind_the_same_users);
-	tcase_add_test(tests, the_user_served_least_is_next);
-	tcase_add_test(tests, a_turn_has_an_end);
-	tcase_add_test(tests, removed_work_is_not_run);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,10 +1,10 @@
 /* Slots and turns, by tasks that run until they are let go. */
 #include "daemon/server/loop/workers.h"
 
-#include <check.h>
 #include <errno.h>
 
 #include "daemon/server/loop/turns.h"
+#include "tests/support/test.h"
 #include "tests/support/threads.h"
 
 enum { ALICE = 1, BOB = 2, CAROL = 3, UIDS = 4, USERS = 64, TASKS_MAX = 64, SLOTS = 2, HANGS_MS = 60000 };
@@ -142,7 +142,7 @@ static void let_all_go(struct desk *desk)
 		}                                                                                                 \
 	} while (0)
 
-START_TEST(a_user_alone_has_all_slots)
+TEST(a_user_alone_has_all_slots, .is_unbounded = true)
 {
 	struct desk desk;
 	struct task *tasks[SLOTS + 1];
@@ -158,9 +158,8 @@ START_TEST(a_user_alone_has_all_slots)
 	desk_close(&desk);
 	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
 }
-END_TEST
 
-START_TEST(users_take_turns)
+TEST(users_take_turns, .is_unbounded = true)
 {
 	struct desk desk;
 	struct task *alice[4], *bob;
@@ -176,7 +175,6 @@ START_TEST(users_take_turns)
 	let_all_go(&desk);
 	desk_close(&desk);
 }
-END_TEST
 
 static void end_moments(struct desk *desk)
 {
@@ -185,7 +183,7 @@ static void end_moments(struct desk *desk)
 	uv_mutex_unlock(&desk->workers.lock);
 }
 
-START_TEST(beside_others_never_the_last_slot)
+TEST(beside_others_never_the_last_slot, .is_unbounded = true)
 {
 	struct desk desk;
 	struct task *bob, *alice[4], *carol;
@@ -213,10 +211,9 @@ START_TEST(beside_others_never_the_last_slot)
 	let_all_go(&desk);
 	desk_close(&desk);
 }
-END_TEST
 
 /* Who only sends short requests finds a slot as well: one of two tasks pauses while that lasts. */
-START_TEST(who_is_heard_is_made_room_for)
+TEST(who_is_heard_is_made_room_for, .is_unbounded = true)
 {
 	struct desk desk;
 	struct task *alice[SLOTS];
@@ -245,10 +242,9 @@ START_TEST(who_is_heard_is_made_room_for)
 	desk_close(&desk);
 	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
 }
-END_TEST
 
 /* Nor do helpers take the slot that another uid is to find. */
-START_TEST(helpers_leave_room_too)
+TEST(helpers_leave_room_too, .is_unbounded = true)
 {
 	struct desk desk;
 	struct task *alice;
@@ -266,9 +262,8 @@ START_TEST(helpers_leave_room_too)
 	let_all_go(&desk);
 	desk_close(&desk);
 }
-END_TEST
 
-START_TEST(what_is_long_gives_way)
+TEST(what_is_long_gives_way, .is_unbounded = true)
 {
 	struct desk desk;
 	struct task *alice[SLOTS], *another, *bob;
@@ -296,9 +291,8 @@ START_TEST(what_is_long_gives_way)
 	desk_close(&desk);
 	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
 }
-END_TEST
 
-START_TEST(four_users_share_two_slots)
+TEST(four_users_share_two_slots, .is_unbounded = true)
 {
 	struct desk desk;
 	struct task *tasks[UIDS];
@@ -315,10 +309,9 @@ START_TEST(four_users_share_two_slots)
 	desk_close(&desk);
 	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
 }
-END_TEST
 
 /* Where others wait too, but have slots. */
-START_TEST(who_has_none_goes_first)
+TEST(who_has_none_goes_first, .is_unbounded = true)
 {
 	enum { FOUR = 4 };
 	struct desk desk;
@@ -334,10 +327,9 @@ START_TEST(who_has_none_goes_first)
 	desk_close(&desk);
 	ck_assert_int_le(atomic_load(&desk.most_active), FOUR);
 }
-END_TEST
 
 /* A uid's own tasks stand behind each other: one that began is ended before the next is begun. */
-START_TEST(a_user_does_not_give_way_to_itself)
+TEST(a_user_does_not_give_way_to_itself, .is_unbounded = true)
 {
 	struct desk desk;
 	struct task *tasks[SLOTS + 1];
@@ -351,10 +343,9 @@ START_TEST(a_user_does_not_give_way_to_itself)
 	let_all_go(&desk);
 	desk_close(&desk);
 }
-END_TEST
 
 /* A kernel that gave way keeps its thread, but never the thread of another user. */
-START_TEST(each_user_has_a_thread)
+TEST(each_user_has_a_thread, .is_unbounded = true)
 {
 	enum { MANY = 60 };
 	struct desk desk;
@@ -368,11 +359,10 @@ START_TEST(each_user_has_a_thread)
 	desk_close(&desk);
 	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
 }
-END_TEST
 
-/* Alice has her own thread and 2 further ones, as 2 begun tasks are no more than the 2 threads that were left. Bob gets
- * the last further one. */
-START_TEST(users_share_further_threads)
+/* Alice has her own thread and 2 further ones, as 2 begun tasks are no more than the 2 threads that were left. Bob
+ * gets the last further one. */
+TEST(users_share_further_threads, .is_unbounded = true)
 {
 	enum { FOUR = 4, FURTHER = 3 };
 	struct desk desk;
@@ -398,10 +388,9 @@ START_TEST(users_share_further_threads)
 	ck_assert_uint_eq(desk.workers.n_further, 0);
 	ck_assert_uint_eq(desk.workers.n_threads, 3 + FURTHER);
 }
-END_TEST
 
 /* Bob's second task finds no further thread. It is begun on his own one, while Alice's task still runs. */
-START_TEST(a_further_task_waits_for_its_user_alone)
+TEST(a_further_task_waits_for_its_user_alone, .is_unbounded = true)
 {
 	enum { FOUR = 4 };
 	struct desk desk;
@@ -421,9 +410,8 @@ START_TEST(a_further_task_waits_for_its_user_alone)
 	desk_close(&desk);
 	threads_fail_never();
 }
-END_TEST
 
-START_TEST(without_a_thread_a_first_task_is_refused)
+TEST(without_a_thread_a_first_task_is_refused, .is_unbounded = true)
 {
 	struct desk desk;
 	struct task refused = {.desk = &desk}, *bob;
@@ -449,9 +437,8 @@ START_TEST(without_a_thread_a_first_task_is_refused)
 	desk_close(&desk);
 	ck_assert(!atomic_load(&refused.began));
 }
-END_TEST
 
-START_TEST(without_any_thread_nothing_is_open)
+TEST(without_any_thread_nothing_is_open, .is_unbounded = true)
 {
 	struct desk desk = {.n_tasks = 0};
 
@@ -463,10 +450,9 @@ START_TEST(without_any_thread_nothing_is_open)
 	uv_run(&desk.loop, UV_RUN_DEFAULT);
 	ck_assert_int_eq(uv_loop_close(&desk.loop), 0);
 }
-END_TEST
 
 /* The loop ends with the last task, paused ones among them, and then the threads can. */
-START_TEST(the_end_comes_after_paused_tasks)
+TEST(the_end_comes_after_paused_tasks, .is_unbounded = true)
 {
 	struct desk desk;
 	struct task *tasks[6];
@@ -479,10 +465,9 @@ START_TEST(the_end_comes_after_paused_tasks)
 	let_all_go(&desk);
 	desk_close(&desk);
 }
-END_TEST
 
 /* First, last and in the middle of those that wait; not what began, and not another's. */
-START_TEST(what_has_not_begun_can_be_withdrawn)
+TEST(what_has_not_begun_can_be_withdrawn, .is_unbounded = true)
 {
 	enum { WAITING = 5 };
 	struct desk desk;
@@ -508,7 +493,6 @@ START_TEST(what_has_not_begun_can_be_withdrawn)
 	for (unsigned i = 0; i < WAITING; i++)
 		ck_assert_int_eq(atomic_load(&tasks[SLOTS + i]->began), i % 2);
 }
-END_TEST
 
 static unsigned n_turns;
 
@@ -519,7 +503,7 @@ static void on_turn(uv_check_t *check)
 }
 
 /* What follows many ends does not keep the loop from others. */
-START_TEST(ends_are_told_in_several_turns)
+TEST(ends_are_told_in_several_turns, .is_unbounded = true)
 {
 	enum { ENDS = 10 };
 	struct desk desk;
@@ -540,7 +524,6 @@ START_TEST(ends_are_told_in_several_turns)
 	uv_close((uv_handle_t *)&check, NULL);
 	desk_close(&desk);
 }
-END_TEST
 
 static void *nothing(void *ctx, size_t bytes)
 {
@@ -555,7 +538,7 @@ static void give_back(void *ctx, void *memory)
 	free(memory);
 }
 
-START_TEST(without_memory_nothing_is_called)
+TEST(without_memory_nothing_is_called, .is_unbounded = true)
 {
 	struct desk desk;
 	struct task task = {.desk = &desk};
@@ -573,34 +556,4 @@ START_TEST(without_memory_nothing_is_called)
 	ck_assert(!atomic_load(&task.began));
 	let_go(submit(&desk, ALICE, false));
 	desk_close(&desk);
-}
-END_TEST
-
-Suite *suite_workers(void);
-Suite *suite_workers(void)
-{
-	Suite *suite = suite_create("workers");
-	TCase *tcase = tcase_create("workers");
-
-	tcase_set_timeout(tcase, 0);
-	tcase_add_test(tcase, a_user_alone_has_all_slots);
-	tcase_add_test(tcase, users_take_turns);
-	tcase_add_test(tcase, beside_others_never_the_last_slot);
-	tcase_add_test(tcase, who_is_heard_is_made_room_for);
-	tcase_add_test(tcase, helpers_leave_room_too);
-	tcase_add_test(tcase, what_is_long_gives_way);
-	tcase_add_test(tcase, four_users_share_two_slots);
-	tcase_add_test(tcase, who_has_none_goes_first);
-	tcase_add_test(tcase, a_user_does_not_give_way_to_itself);
-	tcase_add_test(tcase, each_user_has_a_thread);
-	tcase_add_test(tcase, users_share_further_threads);
-	tcase_add_test(tcase, a_further_task_waits_for_its_user_alone);
-	tcase_add_test(tcase, without_a_thread_a_first_task_is_refused);
-	tcase_add_test(tcase, without_any_thread_nothing_is_open);
-	tcase_add_test(tcase, the_end_comes_after_paused_tasks);
-	tcase_add_test(tcase, what_has_not_begun_can_be_withdrawn);
-	tcase_add_test(tcase, ends_are_told_in_several_turns);
-	tcase_add_test(tcase, without_memory_nothing_is_called);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -2,11 +2,12 @@
 #define _GNU_SOURCE
 #include "daemon/server/process/accounts.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "tests/support/test.h"
 
 static const char passwd[] = "root:x:0:0::/root:/bin/sh\n"
 			     "npumem:x:500:500::/:/bin/false\n"
@@ -31,7 +32,7 @@ static void close_accounts(void)
 
 #define OF(uid, account) ck_assert_uint_eq(accounts_of(&accounts, uid), account)
 
-START_TEST(subordinates_count_as_their_owner)
+TEST(subordinates_count_as_their_owner)
 {
 	parse("alice:100000:65536\nbob:200000:10\n1003:300000:1\nalice:400000:5\n");
 	OF(1001, 1001);
@@ -44,20 +45,18 @@ START_TEST(subordinates_count_as_their_owner)
 	OF(300001, 300001);
 	OF(400004, 1001);
 }
-END_TEST
 
 /* A directory service may know the name, and is not asked: all its ranges are one account. */
-START_TEST(an_unknown_name_is_an_account)
+TEST(an_unknown_name_is_an_account)
 {
 	parse("carol:100000:10\nalice:200000:10\ncarol:300000:10");
 	OF(100009, 100000);
 	OF(300003, 100000);
 	OF(200000, 1001);
 }
-END_TEST
 
 /* They share with nobody, and what runs in a container of theirs must not be like them. */
-START_TEST(ranges_of_root_and_of_the_daemon_are_accounts)
+TEST(ranges_of_root_and_of_the_daemon_are_accounts)
 {
 	parse("root:100000:10\nnpumem:200000:10\n0:300000:10\n500:400000:10\nalice:0:1001\n");
 	OF(100005, 100000);
@@ -68,9 +67,8 @@ START_TEST(ranges_of_root_and_of_the_daemon_are_accounts)
 	OF(500, 500);
 	OF(7, 1001);
 }
-END_TEST
 
-START_TEST(subordinates_of_subordinates)
+TEST(subordinates_of_subordinates)
 {
 	parse("alice:100000:10\n100001:200000:10\n1005:1005:1\n300000:300001:1\n300001:300000:1\n");
 	OF(200000, 1001);
@@ -78,15 +76,13 @@ START_TEST(subordinates_of_subordinates)
 	/* Whatever it is, it ends. */
 	accounts_of(&accounts, 300000);
 }
-END_TEST
 
-START_TEST(the_first_line_counts)
+TEST(the_first_line_counts)
 {
 	parse("alice:100000:10\nbob:100005:10\n");
 	OF(100007, 1001);
 	OF(100012, 1002);
 }
-END_TEST
 
 static const char *const senseless[] = {
 	"",
@@ -105,7 +101,7 @@ static const char *const senseless[] = {
 	"alice:0x100000:10",
 };
 
-START_TEST(a_senseless_line_is_skipped)
+TEST(a_senseless_line_is_skipped, .to = sizeof(senseless) / sizeof(senseless[0]))
 {
 	char text[128];
 
@@ -117,15 +113,13 @@ START_TEST(a_senseless_line_is_skipped)
 	ck_assert_uint_eq(accounts.n, 1);
 	OF(100000, 1002);
 }
-END_TEST
 
-START_TEST(the_last_uid_that_there_is)
+TEST(the_last_uid_that_there_is)
 {
 	parse("alice:4294967290:6\n");
 	OF(4294967295u, 1001);
 	OF(4294967289u, 4294967289u);
 }
-END_TEST
 
 static void write_file(const char *path, const char *text)
 {
@@ -140,7 +134,7 @@ static void write_file(const char *path, const char *text)
 	ck_assert_int_eq(rename(new_path, path), 0);
 }
 
-START_TEST(the_file_is_read_again)
+TEST(the_file_is_read_again)
 {
 	char path[] = "/tmp/npumem-subuid-XXXXXX";
 	int fd = mkstemp(path);
@@ -170,9 +164,8 @@ START_TEST(the_file_is_read_again)
 	OF(100000, 1002);
 	unlink(path);
 }
-END_TEST
 
-START_TEST(without_a_file_each_uid_is_an_account)
+TEST(without_a_file_each_uid_is_an_account)
 {
 	accounts_open(&accounts, "/nonexistent/subuid", 500);
 	OF(100000, 100000);
@@ -185,22 +178,5 @@ START_TEST(without_a_file_each_uid_is_an_account)
 	accounts_refresh(&accounts);
 	OF(100000, 100000);
 }
-END_TEST
 
-Suite *suite_accounts(void)
-{
-	Suite *suite = suite_create("server/accounts");
-	TCase *tcase = tcase_create("accounts");
-	tcase_add_checked_fixture(tcase, NULL, close_accounts);
-	tcase_add_test(tcase, subordinates_count_as_their_owner);
-	tcase_add_test(tcase, an_unknown_name_is_an_account);
-	tcase_add_test(tcase, ranges_of_root_and_of_the_daemon_are_accounts);
-	tcase_add_test(tcase, subordinates_of_subordinates);
-	tcase_add_test(tcase, the_first_line_counts);
-	tcase_add_loop_test(tcase, a_senseless_line_is_skipped, 0, sizeof(senseless) / sizeof(senseless[0]));
-	tcase_add_test(tcase, the_last_uid_that_there_is);
-	tcase_add_test(tcase, the_file_is_read_again);
-	tcase_add_test(tcase, without_a_file_each_uid_is_an_account);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(NULL, close_accounts)

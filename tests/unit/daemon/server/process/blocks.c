@@ -2,11 +2,11 @@
  * integration/test_attack_closing.py. */
 #include "daemon/server/process/blocks.h"
 
-#include <check.h>
+#include "tests/support/test.h"
 
 enum { LARGE = 1 << 20, MANY = 200 };
 
-START_TEST(a_freed_block_serves_again)
+TEST(a_freed_block_serves_again)
 {
 	void *block, *other;
 
@@ -30,9 +30,8 @@ START_TEST(a_freed_block_serves_again)
 	heap_free(&blocks_heap, NULL);
 	blocks_close();
 }
-END_TEST
 
-START_TEST(more_than_is_kept)
+TEST(more_than_is_kept, .is_slow = true)
 {
 	static void *blocks[MANY];
 
@@ -49,10 +48,9 @@ START_TEST(more_than_is_kept)
 	}
 	blocks_close();
 }
-END_TEST
 
 /* It is malloc then. */
-START_TEST(before_and_after_there_is_a_thread)
+TEST(before_and_after_there_is_a_thread)
 {
 	void *early = heap_alloc(&blocks_heap, LARGE), *late;
 
@@ -61,20 +59,4 @@ START_TEST(before_and_after_there_is_a_thread)
 	late = heap_alloc(&blocks_heap, LARGE);
 	blocks_close();
 	heap_free(&blocks_heap, late);
-}
-END_TEST
-
-Suite *suite_blocks(void)
-{
-	Suite *suite = suite_create("server/blocks");
-	TCase *tests = tcase_create("all"), *slow = tcase_create("all_slow");
-
-	tcase_set_timeout(tests, 60);
-	tcase_add_test(tests, a_freed_block_serves_again);
-	tcase_add_test(tests, before_and_after_there_is_a_thread);
-	suite_add_tcase(suite, tests);
-	tcase_set_tags(slow, "slow");
-	tcase_add_test(slow, more_than_is_kept);
-	suite_add_tcase(suite, slow);
-	return suite;
 }

@@ -1,7 +1,6 @@
 /* Memory that faults in spite of everything. */
 #include "daemon/server/process/fault.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "daemon/service/operations.h"
 #include "daemon/service/segments.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { PAGES = 4 };
@@ -54,7 +54,7 @@ static bool guarded(char *memory, size_t bytes, struct access *access)
 	return fault_guard(memory, bytes, touch, access);
 }
 
-START_TEST(an_access_is_left_where_it_faults)
+TEST(an_access_is_left_where_it_faults)
 {
 	char *memory = map_nothing(size());
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -81,9 +81,8 @@ START_TEST(an_access_is_left_where_it_faults)
 	munmap(own, size());
 	munmap(memory, size());
 }
-END_TEST
 
-START_TEST(another_fault_ends_the_process)
+TEST(another_fault_ends_the_process, .signal = SIGBUS)
 {
 	char *memory = map_nothing(size());
 
@@ -91,16 +90,14 @@ START_TEST(another_fault_ends_the_process)
 	ck_assert(!guarded(memory, size(), &(struct access){.memory = memory, .bytes = 1}));
 	*(volatile char *)memory = 1;
 }
-END_TEST
 
-START_TEST(a_fault_elsewhere_ends_the_process)
+TEST(a_fault_elsewhere_ends_the_process, .signal = SIGBUS)
 {
 	char *memory = map_nothing(size());
 
 	fault_open();
 	guarded(memory, size() / 2, &(struct access){.memory = memory + size() / 2, .bytes = 1});
 }
-END_TEST
 
 static bool reach(const struct segments_memory *memory, void (*access)(void *arg), void *arg)
 {
@@ -132,7 +129,7 @@ static int read_back(struct session *session, struct tensor *tensor, int64_t fir
 }
 
 /* A write from memory that faults, and a read into it, are told; what was written counts as never written. */
-START_TEST(the_operation_that_meets_it_is_told)
+TEST(the_operation_that_meets_it_is_told)
 {
 	struct world world;
 	struct session session;
@@ -162,18 +159,4 @@ START_TEST(the_operation_that_meets_it_is_told)
 	}
 	session_deinit(&session);
 	world_deinit(&world);
-}
-END_TEST
-
-Suite *suite_fault(void)
-{
-	Suite *suite = suite_create("fault");
-	TCase *tests = tcase_create("fault");
-
-	tcase_add_test(tests, an_access_is_left_where_it_faults);
-	tcase_add_test_raise_signal(tests, another_fault_ends_the_process, SIGBUS);
-	tcase_add_test_raise_signal(tests, a_fault_elsewhere_ends_the_process, SIGBUS);
-	tcase_add_test(tests, the_operation_that_meets_it_is_told);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

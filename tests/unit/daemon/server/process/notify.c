@@ -1,6 +1,5 @@
 /* What systemd is given to keep. */
 #define _GNU_SOURCE
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +8,9 @@
 #include <unistd.h>
 
 #include "daemon/server/process/notify.h"
+#include "tests/support/test.h"
 
-START_TEST(test_a_descriptor_is_sent_with_its_name)
+TEST(test_a_descriptor_is_sent_with_its_name)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	char text[128], control[CMSG_SPACE(sizeof(int))];
@@ -41,15 +41,4 @@ START_TEST(test_a_descriptor_is_sent_with_its_name)
 	ck_assert_int_eq(notify_keep(&notify, file, "npumem-memory"), -ENOTCONN);
 	close(file);
 	close(got);
-}
-END_TEST
-
-Suite *suite_notify(void)
-{
-	Suite *suite = suite_create("server/process/notify");
-	TCase *tcase = tcase_create("keep");
-
-	tcase_add_test(tcase, test_a_descriptor_is_sent_with_its_name);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

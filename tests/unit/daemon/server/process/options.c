@@ -2,12 +2,13 @@
 #define _GNU_SOURCE
 #include "daemon/server/process/options.h"
 
-#include <check.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "tests/support/test.h"
 
 enum { WORDS_MAX = 2 * OPTIONS_OWN_LIMITS_MAX + 8 };
 
@@ -74,7 +75,7 @@ static const struct {
 
 enum { N_BAD = sizeof(bad) / sizeof(bad[0]) };
 
-START_TEST(test_a_bad_value_is_named)
+TEST(test_a_bad_value_is_named, .to = N_BAD)
 {
 	const char *option = bad[_i].option, *value = bad[_i].value;
 	char names[64];
@@ -85,9 +86,8 @@ START_TEST(test_a_bad_value_is_named)
 	ck_assert_msg(strstr(error, bad[_i].says) != NULL, "%s", error);
 	ck_assert_uint_eq(options.n_own_limits, 0);
 }
-END_TEST
 
-START_TEST(test_what_goes_without_another)
+TEST(test_what_goes_without_another)
 {
 	ck_assert_int_eq(PARSE("--fd", "3", "--socket", "s"), OPTIONS_BAD);
 	ck_assert_str_eq(error, "--fd goes without --socket");
@@ -108,9 +108,8 @@ START_TEST(test_what_goes_without_another)
 	ck_assert(options.durable);
 	ck_assert_str_eq(options.state_dir, "d");
 }
-END_TEST
 
-START_TEST(test_words_that_are_none)
+TEST(test_words_that_are_none)
 {
 	ck_assert_int_eq(PARSE("--loud"), OPTIONS_BAD);
 	ck_assert_str_eq(error, "--loud: no such option");
@@ -123,9 +122,8 @@ START_TEST(test_words_that_are_none)
 	for (const char *at = error; *at; at++)
 		ck_assert_int_ge(*at, ' ');
 }
-END_TEST
 
-START_TEST(test_uids_have_limits_of_their_own)
+TEST(test_uids_have_limits_of_their_own)
 {
 	const char *words[WORDS_MAX] = {NULL};
 	unsigned n = 0;
@@ -148,10 +146,9 @@ START_TEST(test_uids_have_limits_of_their_own)
 	ck_assert_int_eq(parse(words), OPTIONS_RUN);
 	ck_assert_uint_eq(options.n_own_limits, OPTIONS_OWN_LIMITS_MAX);
 }
-END_TEST
 
 /* Of somebody who is not root. */
-START_TEST(test_where_it_listens_by_itself)
+TEST(test_where_it_listens_by_itself)
 {
 	bool is_root = geteuid() == 0;
 	char directory[120] = "/";
@@ -180,19 +177,4 @@ START_TEST(test_where_it_listens_by_itself)
 	ck_assert_str_eq(options.socket, "/run/npumem/npumem.sock");
 	if (is_root)
 		ck_assert_int_eq(seteuid(0), 0);
-}
-END_TEST
-
-Suite *suite_options(void)
-{
-	Suite *suite = suite_create("server/process/options");
-	TCase *tcase = tcase_create("options");
-
-	tcase_add_loop_test(tcase, test_a_bad_value_is_named, 0, N_BAD);
-	tcase_add_test(tcase, test_what_goes_without_another);
-	tcase_add_test(tcase, test_words_that_are_none);
-	tcase_add_test(tcase, test_uids_have_limits_of_their_own);
-	tcase_add_test(tcase, test_where_it_listens_by_itself);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include "daemon/server/process/state.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/server/connections/activate.h"
+#include "tests/support/test.h"
 
 enum { KEPT_MAX = 8, FIRST_FD = 3 };
 
@@ -145,7 +145,7 @@ static void open_it(struct systemd *systemd, int64_t npu_bytes, struct state *st
 	ck_assert_msg(status == 0, "%d: %s", status, error);
 }
 
-START_TEST(test_the_next_process_goes_on_with_what_was_kept)
+TEST(test_the_next_process_goes_on_with_what_was_kept)
 {
 	struct systemd systemd;
 	struct state state;
@@ -171,7 +171,6 @@ START_TEST(test_the_next_process_goes_on_with_what_was_kept)
 	state_close(&state, false);
 	systemd_end(&systemd);
 }
-END_TEST
 
 static unsigned folders_of(const char *directory, char *last)
 {
@@ -197,7 +196,7 @@ static void remove_tree(const char *directory)
 	ck_assert_int_eq(system(command), 0);
 }
 
-START_TEST(test_a_state_of_other_options_is_refused)
+TEST(test_a_state_of_other_options_is_refused)
 {
 	struct options options = options_of(8192);
 	char error[STORE_ERROR_BYTES];
@@ -226,9 +225,8 @@ START_TEST(test_a_state_of_other_options_is_refused)
 	state_close(&state, true);
 	systemd_end(&systemd);
 }
-END_TEST
 
-START_TEST(test_a_state_of_other_options_is_set_aside)
+TEST(test_a_state_of_other_options_is_set_aside)
 {
 	struct options options = options_of(8192);
 	char directory[] = "/tmp/npumem-aside-XXXXXX", folder[200], error[STORE_ERROR_BYTES];
@@ -282,9 +280,8 @@ START_TEST(test_a_state_of_other_options_is_set_aside)
 	unsetenv("STATE_DIRECTORY");
 	remove_tree(directory);
 }
-END_TEST
 
-START_TEST(test_what_cannot_be_given_away_is_an_error)
+TEST(test_what_cannot_be_given_away_is_an_error)
 {
 	struct options options = options_of(4096);
 	char error[STORE_ERROR_BYTES] = "";
@@ -301,9 +298,8 @@ START_TEST(test_what_cannot_be_given_away_is_an_error)
 	systemd.socket = -1;
 	systemd_end(&systemd);
 }
-END_TEST
 
-START_TEST(test_by_hand_there_is_memory_and_nothing_is_kept)
+TEST(test_by_hand_there_is_memory_and_nothing_is_kept)
 {
 	struct systemd systemd;
 	struct state state;
@@ -320,19 +316,4 @@ START_TEST(test_by_hand_there_is_memory_and_nothing_is_kept)
 	state_close(&state, true);
 	ck_assert_ptr_null(state.memory);
 	systemd_end(&systemd);
-}
-END_TEST
-
-Suite *suite_state(void)
-{
-	Suite *suite = suite_create("server/process/state");
-	TCase *tcase = tcase_create("systemd");
-
-	tcase_add_test(tcase, test_the_next_process_goes_on_with_what_was_kept);
-	tcase_add_test(tcase, test_a_state_of_other_options_is_refused);
-	tcase_add_test(tcase, test_a_state_of_other_options_is_set_aside);
-	tcase_add_test(tcase, test_what_cannot_be_given_away_is_an_error);
-	tcase_add_test(tcase, test_by_hand_there_is_memory_and_nothing_is_kept);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* Sets of ids against arrays of bits. */
 #include "daemon/service/kept/ids.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { IDS = 400, STEPS = 3000 };
@@ -75,7 +76,7 @@ static void check(bool exactly)
 	}
 }
 
-START_TEST(random_ids)
+TEST(random_ids)
 {
 	scene_init();
 	srand(7);
@@ -96,10 +97,9 @@ START_TEST(random_ids)
 	ck_assert_uint_gt(scene.n_changed, 100);
 	scene_deinit();
 }
-END_TEST
 
 /* One after the other they are one range, whatever there are of them. */
-START_TEST(in_order)
+TEST(in_order)
 {
 	scene_init();
 	for (uint64_t id = 1; id < 100000; id++)
@@ -114,11 +114,10 @@ START_TEST(in_order)
 	ck_assert(ids_has(&scene.ids, UINT64_MAX) && !ids_has(&scene.ids, UINT64_MAX - 2));
 	scene_deinit();
 }
-END_TEST
 
 /* However many there are, the rest joins what is next to it: 0: of the ranges, 1: of the uid's, 2: of the heap, 3:
  * of the keeper. */
-START_TEST(without_room)
+TEST(without_room, .to = 4)
 {
 	uint64_t most = 0;
 
@@ -146,9 +145,8 @@ START_TEST(without_room)
 	scene.world.fail_at = 0;
 	scene_deinit();
 }
-END_TEST
 
-START_TEST(as_it_was_kept)
+TEST(as_it_was_kept)
 {
 	static const struct ids_range ranges[] = {{2, 4, 7}, {6, 6, 8}, {100, UINT64_MAX, 9}};
 
@@ -163,18 +161,4 @@ START_TEST(as_it_was_kept)
 	ck_assert(!ids_append(&scene.ids, &scene.session, &ranges[1]));
 	ck_assert(!ids_append(&scene.ids, &scene.session, &(struct ids_range){9, 8, 1}));
 	scene_deinit();
-}
-END_TEST
-
-Suite *suite_ids(void)
-{
-	Suite *suite = suite_create("service/kept/ids");
-	TCase *tests = tcase_create("ids");
-
-	tcase_add_test(tests, random_ids);
-	tcase_add_test(tests, in_order);
-	tcase_add_loop_test(tests, without_room, 0, 4);
-	tcase_add_test(tests, as_it_was_kept);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* What the next process takes for lost, by what an operation noted before it was cut off. */
 #include "daemon/service/kept/notes.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 enum { ALL_BYTES = 800, PART_BYTES = 20 };
@@ -43,7 +44,7 @@ static int64_t lost(struct scene *scene, const char *name)
 	return state.lost_bytes;
 }
 
-START_TEST(of_a_part_that_was_written_the_part)
+TEST(of_a_part_that_was_written_the_part)
 {
 	struct scene scene;
 	struct op op;
@@ -56,9 +57,8 @@ START_TEST(of_a_part_that_was_written_the_part)
 	ck_assert_int_eq(lost(&scene, "y"), 0);
 	lasting_deinit(&scene.kept);
 }
-END_TEST
 
-START_TEST(of_what_was_overwritten_all_and_nothing_of_its_source)
+TEST(of_what_was_overwritten_all_and_nothing_of_its_source)
 {
 	static const enum op_kind kinds[] = {OP_FILL, OP_COPY};
 
@@ -77,9 +77,8 @@ START_TEST(of_what_was_overwritten_all_and_nothing_of_its_source)
 		lasting_deinit(&scene.kept);
 	}
 }
-END_TEST
 
-START_TEST(nothing_of_what_has_not_begun_or_has_ended)
+TEST(nothing_of_what_has_not_begun_or_has_ended)
 {
 	struct scene scene;
 	struct op op;
@@ -95,9 +94,8 @@ START_TEST(nothing_of_what_has_not_begun_or_has_ended)
 	ck_assert_int_eq(lost(&scene, "y"), 0);
 	lasting_deinit(&scene.kept);
 }
-END_TEST
 
-START_TEST(what_only_reads_notes_nothing)
+TEST(what_only_reads_notes_nothing)
 {
 	struct scene scene;
 	struct op op;
@@ -108,18 +106,4 @@ START_TEST(what_only_reads_notes_nothing)
 	ck_assert_ptr_null(op.begins);
 	ck_assert_uint_eq(scene.notes.n, 0);
 	lasting_deinit(&scene.kept);
-}
-END_TEST
-
-Suite *suite_notes(void)
-{
-	Suite *suite = suite_create("service/notes");
-	TCase *tests = tcase_create("notes");
-
-	tcase_add_test(tests, of_a_part_that_was_written_the_part);
-	tcase_add_test(tests, of_what_was_overwritten_all_and_nothing_of_its_source);
-	tcase_add_test(tests, nothing_of_what_has_not_begun_or_has_ended);
-	tcase_add_test(tests, what_only_reads_notes_nothing);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

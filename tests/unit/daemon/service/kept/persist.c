@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 /* What the store has of tensors, in a few numbers. */
@@ -26,7 +27,7 @@ static int allocate(struct lasting *kept, struct session *session)
 	return tensors_alloc(session, requests, names, 3, tensors, &kept->world.error);
 }
 
-START_TEST(an_allocation_that_fails_anywhere_leaves_nothing)
+TEST(an_allocation_that_fails_anywhere_leaves_nothing)
 {
 	struct lasting kept;
 	struct session session;
@@ -48,9 +49,8 @@ START_TEST(an_allocation_that_fails_anywhere_leaves_nothing)
 	ck_assert_uint_eq(kept.report.n_tensors, 3);
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(a_token_without_memory_is_refused)
+TEST(a_token_without_memory_is_refused)
 {
 	enum { SESSIONS = 200 };
 	static struct session sessions[SESSIONS];
@@ -82,9 +82,8 @@ START_TEST(a_token_without_memory_is_refused)
 	ck_assert_uint_eq(kept.report.n_sessions, 0);
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(seals_and_names_and_ends_are_kept)
+TEST(seals_and_names_and_ends_are_kept)
 {
 	struct lasting kept;
 	struct session session;
@@ -105,10 +104,9 @@ START_TEST(seals_and_names_and_ends_are_kept)
 	ck_assert_uint_eq(kept.report.n_tensors, 0);
 	lasting_deinit(&kept);
 }
-END_TEST
 
 /* More of them than fit one commit for sure. */
-START_TEST(very_many_go_at_once)
+TEST(very_many_go_at_once)
 {
 	struct lasting kept;
 	struct session session;
@@ -132,10 +130,9 @@ START_TEST(very_many_go_at_once)
 	ck_assert_uint_eq(kept.report.n_tensors + kept.report.n_views, 0);
 	lasting_deinit(&kept);
 }
-END_TEST
 
 /* From the moment that a free takes effect nothing brings back what it takes, and its names are others'. */
-START_TEST(what_is_freed_stays_so_while_its_bytes_are_there)
+TEST(what_is_freed_stays_so_while_its_bytes_are_there)
 {
 	struct lasting kept;
 	struct session session, other;
@@ -191,10 +188,9 @@ START_TEST(what_is_freed_stays_so_while_its_bytes_are_there)
 	ck_assert_uint_eq(n_kept(&kept), 3);
 	lasting_deinit(&kept);
 }
-END_TEST
 
 /* As many as one request may name, and each of them with views that their maker was not told of. */
-START_TEST(all_of_a_free_takes_effect_at_once)
+TEST(all_of_a_free_takes_effect_at_once)
 {
 	enum { BASES = 60, VIEWS = 30 };
 	struct lasting kept;
@@ -226,7 +222,6 @@ START_TEST(all_of_a_free_takes_effect_at_once)
 	ck_assert_uint_eq(result->kept.number, BASES * (VIEWS + 1));
 	lasting_deinit(&kept);
 }
-END_TEST
 
 static bool is_full;
 
@@ -237,7 +232,7 @@ static int fail_when_full(void *ctx, const char *call)
 }
 
 /* Where what is to be committed before it has left little room in a journal that cannot grow. */
-START_TEST(all_of_a_free_takes_effect_on_a_full_disk)
+TEST(all_of_a_free_takes_effect_on_a_full_disk)
 {
 	enum { TENSORS = 60 };
 	static const struct store_hooks hooks = {.fail = fail_when_full};
@@ -267,9 +262,8 @@ START_TEST(all_of_a_free_takes_effect_on_a_full_disk)
 	ck_assert_uint_eq(results_next(&kept.found[0], 4, NULL)->kept.number, TENSORS);
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(a_change_that_cannot_be_kept_is_refused)
+TEST(a_change_that_cannot_be_kept_is_refused)
 {
 	static const struct store_hooks hooks = {.fail = fail_when_full};
 	struct lasting kept;
@@ -306,9 +300,8 @@ START_TEST(a_change_that_cannot_be_kept_is_refused)
 	ck_assert_ptr_nonnull(lasting_named(&kept, "old"));
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(a_token_is_asked_for_again)
+TEST(a_token_is_asked_for_again)
 {
 	struct lasting kept;
 	struct session session;
@@ -325,10 +318,9 @@ START_TEST(a_token_is_asked_for_again)
 	ck_assert_mem_eq(kept.found[0].token, token, sizeof(token));
 	lasting_deinit(&kept);
 }
-END_TEST
 
 /* However often sessions and results come and go, and with them the process. */
-START_TEST(cells_are_used_again)
+TEST(cells_are_used_again)
 {
 	enum { SESSIONS = 300, ONE_IN = 50 };
 	struct lasting kept;
@@ -356,24 +348,4 @@ START_TEST(cells_are_used_again)
 	for (enum store_table table = 0; table < STORE_TABLES; table++)
 		ck_assert_uint_eq(store_n_cells(kept.store, table), n[table]);
 	lasting_deinit(&kept);
-}
-END_TEST
-
-Suite *suite_persist(void)
-{
-	Suite *suite = suite_create("persist");
-	TCase *tests = tcase_create("persist");
-
-	tcase_add_test(tests, an_allocation_that_fails_anywhere_leaves_nothing);
-	tcase_add_test(tests, a_token_without_memory_is_refused);
-	tcase_add_test(tests, seals_and_names_and_ends_are_kept);
-	tcase_add_test(tests, very_many_go_at_once);
-	tcase_add_test(tests, what_is_freed_stays_so_while_its_bytes_are_there);
-	tcase_add_test(tests, all_of_a_free_takes_effect_at_once);
-	tcase_add_test(tests, all_of_a_free_takes_effect_on_a_full_disk);
-	tcase_add_test(tests, a_change_that_cannot_be_kept_is_refused);
-	tcase_add_test(tests, a_token_is_asked_for_again);
-	tcase_add_test(tests, cells_are_used_again);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

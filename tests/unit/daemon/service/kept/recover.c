@@ -2,9 +2,10 @@
 #include "daemon/service/kept/recover.h"
 
 #include "daemon/service/kept/tensor_cell.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
-START_TEST(all_of_the_tables_is_there_again)
+TEST(all_of_the_tables_is_there_again)
 {
 	struct lasting kept;
 	struct session session, other;
@@ -58,7 +59,6 @@ START_TEST(all_of_the_tables_is_there_again)
 	ck_assert_int_eq(world_n_tensors(&kept.world), 2);
 	lasting_deinit(&kept);
 }
-END_TEST
 
 /* One tensor's cell, changed as no daemon would have written it. */
 static void change(struct lasting *kept, const char *name, void (*with)(struct persist_tensor *cell))
@@ -108,7 +108,7 @@ static const struct {
 	{no_base, "lost: tensor second of uid 1001: "},
 };
 
-START_TEST(a_cell_that_cannot_be_costs_that_tensor_alone)
+TEST(a_cell_that_cannot_be_costs_that_tensor_alone, .to = sizeof(changes) / sizeof(changes[0]))
 {
 	struct lasting kept;
 	struct session session;
@@ -139,10 +139,9 @@ START_TEST(a_cell_that_cannot_be_costs_that_tensor_alone)
 	}
 	lasting_deinit(&kept);
 }
-END_TEST
 
 /* The names of what goes with it are nobody's, so that they may be others' already. */
-START_TEST(what_ended_with_its_session_has_no_name)
+TEST(what_ended_with_its_session_has_no_name)
 {
 	struct lasting kept;
 	struct session session, other;
@@ -164,7 +163,6 @@ START_TEST(what_ended_with_its_session_has_no_name)
 	ck_assert_ptr_null(lasting_named(&kept, "v")->base);
 	lasting_deinit(&kept);
 }
-END_TEST
 
 /* A byte of the name that stands in a table flips. */
 static void flip(struct lasting *kept, const char *name)
@@ -183,7 +181,7 @@ static void flip(struct lasting *kept, const char *name)
 }
 
 /* Nobody knows what handles its slot gave. */
-START_TEST(a_damaged_slot_is_never_used_again)
+TEST(a_damaged_slot_is_never_used_again)
 {
 	enum { TENSORS = 60 };
 	struct lasting kept;
@@ -207,9 +205,8 @@ START_TEST(a_damaged_slot_is_never_used_again)
 				  device_handle_slot(lost));
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(what_was_being_written_is_lost)
+TEST(what_was_being_written_is_lost)
 {
 	struct lasting kept;
 	struct session session;
@@ -236,9 +233,8 @@ START_TEST(what_was_being_written_is_lost)
 	ck_assert_int_eq(state.lost_bytes, 20);
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(what_was_being_written_through_a_view_that_is_gone_is_lost)
+TEST(what_was_being_written_through_a_view_that_is_gone_is_lost)
 {
 	struct lasting kept;
 	struct session session, other;
@@ -269,9 +265,8 @@ START_TEST(what_was_being_written_through_a_view_that_is_gone_is_lost)
 	ck_assert_uint_eq(kept.report.n_ended, 0);
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(after_a_loss_of_power_no_data_is_believed)
+TEST(after_a_loss_of_power_no_data_is_believed)
 {
 	struct lasting kept;
 	struct session session;
@@ -291,9 +286,8 @@ START_TEST(after_a_loss_of_power_no_data_is_believed)
 	ck_assert_uint_eq(kept.report.n_cut, 0);
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(what_was_being_written_may_be_anything_where_its_cell_is_damaged)
+TEST(what_was_being_written_may_be_anything_where_its_cell_is_damaged)
 {
 	struct lasting kept;
 	struct session session;
@@ -315,9 +309,8 @@ START_TEST(what_was_being_written_may_be_anything_where_its_cell_is_damaged)
 	lasting_says(&kept, "! lost: the data of all 2 tensors, as what was being written has no cell");
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(results_of_nobody_go)
+TEST(results_of_nobody_go)
 {
 	struct lasting kept;
 	struct session session;
@@ -342,9 +335,8 @@ START_TEST(results_of_nobody_go)
 	ck_assert_ptr_null(store_cell(kept.store, STORE_RESULTS, 8, &bytes));
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(a_session_s_number_is_none_that_made_something)
+TEST(a_session_s_number_is_none_that_made_something)
 {
 	struct lasting kept;
 	struct session session;
@@ -361,7 +353,6 @@ START_TEST(a_session_s_number_is_none_that_made_something)
 	ck_assert_uint_gt(session.id, 6);
 	lasting_deinit(&kept);
 }
-END_TEST
 
 static struct session *found_of(struct lasting *kept, uint64_t id)
 {
@@ -371,7 +362,7 @@ static struct session *found_of(struct lasting *kept, uint64_t id)
 	ck_abort_msg("session %lu has not come back", (unsigned long)id);
 }
 
-START_TEST(for_a_replay_every_session_waits_under_its_number)
+TEST(for_a_replay_every_session_waits_under_its_number)
 {
 	struct lasting kept;
 	struct session session, other, empty;
@@ -421,26 +412,4 @@ START_TEST(for_a_replay_every_session_waits_under_its_number)
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_sessions, 1);
 	lasting_deinit(&kept);
-}
-END_TEST
-
-Suite *suite_recover(void)
-{
-	Suite *suite = suite_create("recover");
-	TCase *tests = tcase_create("recover");
-
-	tcase_add_test(tests, all_of_the_tables_is_there_again);
-	tcase_add_loop_test(tests, a_cell_that_cannot_be_costs_that_tensor_alone, 0,
-			    sizeof(changes) / sizeof(changes[0]));
-	tcase_add_test(tests, what_ended_with_its_session_has_no_name);
-	tcase_add_test(tests, a_damaged_slot_is_never_used_again);
-	tcase_add_test(tests, what_was_being_written_is_lost);
-	tcase_add_test(tests, what_was_being_written_through_a_view_that_is_gone_is_lost);
-	tcase_add_test(tests, after_a_loss_of_power_no_data_is_believed);
-	tcase_add_test(tests, what_was_being_written_may_be_anything_where_its_cell_is_damaged);
-	tcase_add_test(tests, for_a_replay_every_session_waits_under_its_number);
-	tcase_add_test(tests, results_of_nobody_go);
-	tcase_add_test(tests, a_session_s_number_is_none_that_made_something);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

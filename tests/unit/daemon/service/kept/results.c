@@ -1,6 +1,7 @@
 /* What is kept of requests, and when it goes. */
 #include "daemon/service/kept/results.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 static struct tensor *make(struct lasting *kept, struct session *session, uint64_t request, const char *name)
@@ -16,7 +17,7 @@ static void release(struct session *session, uint64_t request, struct tensor *te
 	ck_assert_uint_eq(tensors_free(session, &tensor, 1), 1);
 }
 
-START_TEST(a_tensor_tells_who_made_it_and_a_result_when_it_is_gone)
+TEST(a_tensor_tells_who_made_it_and_a_result_when_it_is_gone)
 {
 	struct lasting kept;
 	struct session session;
@@ -44,9 +45,8 @@ START_TEST(a_tensor_tells_who_made_it_and_a_result_when_it_is_gone)
 	ck_assert_uint_eq(results_next(&kept.found[0], 4, NULL)->kept.handle, handle);
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(each_tensor_has_its_place_in_its_request)
+TEST(each_tensor_has_its_place_in_its_request)
 {
 	enum { TENSORS = 5 };
 	struct lasting kept;
@@ -82,10 +82,9 @@ START_TEST(each_tensor_has_its_place_in_its_request)
 	ck_assert_uint_eq(results_next(&kept.found[0], 5, NULL)->kept.handle, handles[0]);
 	lasting_deinit(&kept);
 }
-END_TEST
 
 /* Cells are in another order where slots were used again. */
-START_TEST(made_tensors_are_found_in_the_order_of_their_requests)
+TEST(made_tensors_are_found_in_the_order_of_their_requests)
 {
 	struct lasting kept;
 	struct session session;
@@ -104,9 +103,8 @@ START_TEST(made_tensors_are_found_in_the_order_of_their_requests)
 	ck_assert_uint_eq(kept.found[0].made->request, 4);
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(what_is_done_anew_has_no_results)
+TEST(what_is_done_anew_has_no_results)
 {
 	struct lasting kept;
 	struct session session;
@@ -130,10 +128,9 @@ START_TEST(what_is_done_anew_has_no_results)
 	}
 	lasting_deinit(&kept);
 }
-END_TEST
 
 /* One commit would have those of all sessions, in the turn of anybody. */
-START_TEST(many_answered_ones_do_not_wait_for_the_next_commit)
+TEST(many_answered_ones_do_not_wait_for_the_next_commit)
 {
 	struct lasting kept;
 	struct session session;
@@ -152,9 +149,8 @@ START_TEST(many_answered_ones_do_not_wait_for_the_next_commit)
 	ck_assert_uint_eq(kept.found[0].n_results, 0);
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(answered_ones_go)
+TEST(answered_ones_go)
 {
 	struct lasting kept;
 	struct session session;
@@ -179,9 +175,8 @@ START_TEST(answered_ones_go)
 	ck_assert_uint_eq(kept.found[0].n_results, 1);
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(the_oldest_is_forgotten_for_the_latest)
+TEST(the_oldest_is_forgotten_for_the_latest)
 {
 	struct lasting kept;
 	struct session session;
@@ -201,9 +196,8 @@ START_TEST(the_oldest_is_forgotten_for_the_latest)
 	ck_assert_ptr_nonnull(results_next(&kept.found[0], 4, NULL));
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(without_memory_it_is_known_that_it_is_not_known)
+TEST(without_memory_it_is_known_that_it_is_not_known)
 {
 	struct lasting kept;
 	struct session session;
@@ -221,9 +215,8 @@ START_TEST(without_memory_it_is_known_that_it_is_not_known)
 	ck_assert_uint_eq(kept.found[0].forgotten_below, 7);
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(of_the_tensors_that_it_made_the_latest_are_known)
+TEST(of_the_tensors_that_it_made_the_latest_are_known)
 {
 	enum { MORE = 20 };
 	struct lasting kept;
@@ -254,9 +247,8 @@ START_TEST(of_the_tensors_that_it_made_the_latest_are_known)
 	ck_assert_uint_eq(kept.found[0].n_made, MORE + 1);
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(they_count_as_what_the_uid_holds)
+TEST(they_count_as_what_the_uid_holds)
 {
 	struct lasting kept;
 	struct session session;
@@ -289,9 +281,8 @@ START_TEST(they_count_as_what_the_uid_holds)
 	ck_assert_uint_eq(kept.found[0].user->now[LIMITS_REQUEST_BYTES], 0);
 	lasting_deinit(&kept);
 }
-END_TEST
 
-START_TEST(without_a_token_nothing_is_kept)
+TEST(without_a_token_nothing_is_kept)
 {
 	struct lasting kept;
 	struct session session;
@@ -302,25 +293,4 @@ START_TEST(without_a_token_nothing_is_kept)
 	ck_assert_uint_eq(session.n_results, 0);
 	ck_assert_uint_eq(store_n_cells(kept.store, STORE_RESULTS) ? session.n_results : 0, 0);
 	lasting_deinit(&kept);
-}
-END_TEST
-
-Suite *suite_results(void)
-{
-	Suite *suite = suite_create("results");
-	TCase *tests = tcase_create("results");
-
-	tcase_add_test(tests, a_tensor_tells_who_made_it_and_a_result_when_it_is_gone);
-	tcase_add_test(tests, each_tensor_has_its_place_in_its_request);
-	tcase_add_test(tests, made_tensors_are_found_in_the_order_of_their_requests);
-	tcase_add_test(tests, what_is_done_anew_has_no_results);
-	tcase_add_test(tests, answered_ones_go);
-	tcase_add_test(tests, many_answered_ones_do_not_wait_for_the_next_commit);
-	tcase_add_test(tests, the_oldest_is_forgotten_for_the_latest);
-	tcase_add_test(tests, without_memory_it_is_known_that_it_is_not_known);
-	tcase_add_test(tests, of_the_tensors_that_it_made_the_latest_are_known);
-	tcase_add_test(tests, they_count_as_what_the_uid_holds);
-	tcase_add_test(tests, without_a_token_nothing_is_kept);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* Which requests are stale, and that the next process knows it. */
 #include "daemon/service/kept/stale.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 struct scene {
@@ -28,7 +29,7 @@ static void restart(struct scene *scene)
 	ck_assert_uint_eq(scene->kept.n_found, 2);
 }
 
-START_TEST(these_and_no_others)
+TEST(these_and_no_others)
 {
 	static const uint64_t ids[][2] = {{10, 12}, {20, 20}, {30, 40}, {13, 15}, {5, 5}, {18, 22}};
 	struct scene scene;
@@ -51,10 +52,9 @@ START_TEST(these_and_no_others)
 	}
 	lasting_deinit(&scene.kept);
 }
-END_TEST
 
 /* Until the client has the answers; and with the session. */
-START_TEST(they_go)
+TEST(they_go)
 {
 	struct scene scene;
 	struct session *found = scene.kept.found;
@@ -80,10 +80,9 @@ START_TEST(they_go)
 	ck_assert_uint_eq(scene.kept.report.n_results, 0);
 	lasting_deinit(&scene.kept);
 }
-END_TEST
 
 /* What goes on elsewhere has them there. */
-START_TEST(they_go_with_the_session)
+TEST(they_go_with_the_session)
 {
 	struct scene scene;
 	struct session detached, fresh;
@@ -102,10 +101,9 @@ START_TEST(they_go_with_the_session)
 	ck_assert(stale_has(&scene.kept.found[0], 51) != stale_has(&scene.kept.found[1], 51));
 	lasting_deinit(&scene.kept);
 }
-END_TEST
 
 /* Where a range has no room, too many count as stale, and never too few. */
-START_TEST(without_room)
+TEST(without_room)
 {
 	const struct persist_cells *results;
 	struct npumem_error error = {.status = 0};
@@ -140,11 +138,10 @@ START_TEST(without_room)
 	}
 	lasting_deinit(&scene.kept);
 }
-END_TEST
 
 /* Many ranges would keep the loop for milliseconds: neighbours become one, and nothing below or behind them
  * counts. */
-START_TEST(too_many_ranges)
+TEST(too_many_ranges)
 {
 	enum { N = 3 * STALE_RANGES_MAX + 1 };
 	static struct ids_range ranges[N];
@@ -166,10 +163,9 @@ START_TEST(too_many_ranges)
 	}
 	lasting_deinit(&scene.kept);
 }
-END_TEST
 
 /* Cells that say what cannot be. */
-START_TEST(what_does_not_fit)
+TEST(what_does_not_fit)
 {
 	struct scene scene;
 	static const uint64_t ids[][2] = {{50, 60}, {55, 65}, {70, 69}};
@@ -195,20 +191,4 @@ START_TEST(what_does_not_fit)
 	}
 	ck_assert_uint_eq(scene.kept.report.n_results, 1);
 	lasting_deinit(&scene.kept);
-}
-END_TEST
-
-Suite *suite_stale(void)
-{
-	Suite *suite = suite_create("service/kept/stale");
-	TCase *tests = tcase_create("stale");
-
-	tcase_add_test(tests, these_and_no_others);
-	tcase_add_test(tests, they_go);
-	tcase_add_test(tests, they_go_with_the_session);
-	tcase_add_test(tests, without_room);
-	tcase_add_test(tests, too_many_ranges);
-	tcase_add_test(tests, what_does_not_fit);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

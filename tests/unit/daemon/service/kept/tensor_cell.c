@@ -1,8 +1,9 @@
 /* The bytes of a tensor's cell: what is packed is unpacked, of every size, and nothing else is. */
 #include "daemon/service/kept/tensor_cell.h"
 
-#include <check.h>
 #include <stdlib.h>
+
+#include "tests/support/test.h"
 
 static const struct npumem_dims most = {INT32_MAX, 64, 4, 1};
 
@@ -80,7 +81,7 @@ static size_t check(const struct persist_tensor *tensor)
 	return n;
 }
 
-START_TEST(what_is_packed_is_unpacked)
+TEST(what_is_packed_is_unpacked)
 {
 	struct persist_tensor tensor = ordinary(), empty = {.saved = {.handle = 7}};
 
@@ -95,18 +96,16 @@ START_TEST(what_is_packed_is_unpacked)
 	tensor.saved.is_dma_only = tensor.saved.is_pinned = 1;
 	check(&tensor);
 }
-END_TEST
 
-START_TEST(the_largest_tensor_has_room)
+TEST(the_largest_tensor_has_room)
 {
 	struct persist_tensor tensor = largest();
 
 	ck_assert_uint_le(check(&tensor), STORE_TENSOR_BYTES_MAX);
 }
-END_TEST
 
 /* The struct as it is, up to its last grant. */
-START_TEST(a_cell_of_version_1_is_unpacked)
+TEST(a_cell_of_version_1_is_unpacked)
 {
 	struct persist_tensor tensor = ordinary(), again;
 
@@ -128,10 +127,9 @@ START_TEST(a_cell_of_version_1_is_unpacked)
 	memset(tensor.name, 'x', sizeof(tensor.name));
 	ck_assert(!tensor_cell_unpack((const uint8_t *)&tensor, PERSIST_TENSOR_BYTES_MIN, 6, &again));
 }
-END_TEST
 
 /* Random bytes are refused, or are a tensor that needs no more of them. */
-START_TEST(any_bytes_are_a_tensor_or_none)
+TEST(any_bytes_are_a_tensor_or_none)
 {
 	uint32_t random = 1;
 
@@ -146,18 +144,4 @@ START_TEST(any_bytes_are_a_tensor_or_none)
 		if (tensor_cell_unpack(bytes, n, 6, &again))
 			ck_assert_uint_le(tensor_cell_pack(&again, packed), n);
 	}
-}
-END_TEST
-
-Suite *suite_tensor_cell(void)
-{
-	Suite *suite = suite_create("service/tensor_cell");
-	TCase *tests = tcase_create("tensor_cell");
-
-	tcase_add_test(tests, what_is_packed_is_unpacked);
-	tcase_add_test(tests, the_largest_tensor_has_room);
-	tcase_add_test(tests, a_cell_of_version_1_is_unpacked);
-	tcase_add_test(tests, any_bytes_are_a_tensor_or_none);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* Who hears what, the ring of a subscriber that does not read, and low space. */
 #include "daemon/service/observed/events.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { ALL = (1 << EVENTS_N) - 1 };
@@ -34,14 +35,13 @@ static void hall_deinit(struct hall *hall)
 	world_deinit(&hall->world);
 }
 
-START_TEST(names_and_kinds)
+TEST(names_and_kinds)
 {
 	for (int kind = 0; kind < EVENTS_N; kind++)
 		ck_assert_int_eq(events_parse(events_name((enum events_kind)kind)), kind);
 	ck_assert_int_eq(events_parse(""), -1);
 	ck_assert_int_eq(events_parse("progres"), -1);
 }
-END_TEST
 
 /* Takes the only event of a ring, which is of this tensor, with or without its name. */
 static void take_of(struct events_subscriber *to, enum events_kind kind, const struct tensor *tensor,
@@ -69,7 +69,7 @@ static void emit(struct hall *hall, enum events_kind kind, const struct tensor *
 		events_tensor(&hall->world.service, kind, tensor, &hall->mine, -1);
 }
 
-START_TEST(of_tensors_each_kind_is_for_the_uids_that_may_use_them)
+TEST(of_tensors_each_kind_is_for_the_uids_that_may_use_them)
 {
 	static const enum events_kind kinds[] = {EVENTS_ALLOCATED, EVENTS_FREED, EVENTS_SEALED,
 						 EVENTS_RENAMED,   EVENTS_MOVED, EVENTS_DAMAGED};
@@ -110,9 +110,8 @@ START_TEST(of_tensors_each_kind_is_for_the_uids_that_may_use_them)
 	session_deinit(&granted);
 	hall_deinit(&hall);
 }
-END_TEST
 
-START_TEST(refusals_are_for_their_own_uid)
+TEST(refusals_are_for_their_own_uid)
 {
 	struct hall hall;
 	struct events_subscriber *to[3];
@@ -134,9 +133,8 @@ START_TEST(refusals_are_for_their_own_uid)
 	ck_assert_msg(!events_take(to[1], &event), "what was refused to another uid, and whether, is that uid's");
 	hall_deinit(&hall);
 }
-END_TEST
 
-START_TEST(only_the_kinds_that_were_asked_for)
+TEST(only_the_kinds_that_were_asked_for)
 {
 	struct hall hall;
 	struct events_subscriber *to;
@@ -155,9 +153,8 @@ START_TEST(only_the_kinds_that_were_asked_for)
 	ck_assert_uint_eq(event.pid, 11);
 	hall_deinit(&hall);
 }
-END_TEST
 
-START_TEST(the_oldest_are_lost_and_counted_once)
+TEST(the_oldest_are_lost_and_counted_once)
 {
 	struct hall hall;
 	struct events_subscriber *to;
@@ -178,7 +175,6 @@ START_TEST(the_oldest_are_lost_and_counted_once)
 	ck_assert(!events_take(to, &event));
 	hall_deinit(&hall);
 }
-END_TEST
 
 static struct tensor *take(struct hall *hall, int64_t w)
 {
@@ -190,7 +186,7 @@ static struct tensor *take(struct hall *hall, int64_t w)
 	return tensor;
 }
 
-START_TEST(low_space_is_told_once_until_there_was_enough)
+TEST(low_space_is_told_once_until_there_was_enough)
 {
 	struct hall hall;
 	struct events_subscriber *to;
@@ -215,10 +211,9 @@ START_TEST(low_space_is_told_once_until_there_was_enough)
 	ck_assert(events_take(to, &event));
 	hall_deinit(&hall);
 }
-END_TEST
 
 /* Each that has something stands in line once, in the order that it came, and leaves with its subscription. */
-START_TEST(the_line)
+TEST(the_line)
 {
 	struct hall hall;
 	struct events_subscriber *to[4];
@@ -242,10 +237,9 @@ START_TEST(the_line)
 	ck_assert_ptr_null(events_next_ready(events));
 	hall_deinit(&hall);
 }
-END_TEST
 
 /* Of one event there is one for all who are told the same, as long as one of them has it in its ring. */
-START_TEST(what_is_told_alike_is_held_once)
+TEST(what_is_told_alike_is_held_once)
 {
 	struct hall hall;
 	struct events_subscriber *to[4];
@@ -280,9 +274,8 @@ START_TEST(what_is_told_alike_is_held_once)
 	ck_assert_uint_eq(hall.world.n_alive, n_alive - 1);
 	hall_deinit(&hall);
 }
-END_TEST
 
-START_TEST(one_without_host_memory_is_lost)
+TEST(one_without_host_memory_is_lost)
 {
 	struct hall hall;
 	struct events_subscriber *to;
@@ -298,23 +291,4 @@ START_TEST(one_without_host_memory_is_lost)
 	ck_assert_uint_eq(event.lost, 1);
 	ck_assert_uint_eq(event.uid, 1001);
 	hall_deinit(&hall);
-}
-END_TEST
-
-Suite *suite_events(void)
-{
-	Suite *suite = suite_create("service/observed/events");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, the_line);
-	tcase_add_test(tcase, names_and_kinds);
-	tcase_add_test(tcase, of_tensors_each_kind_is_for_the_uids_that_may_use_them);
-	tcase_add_test(tcase, refusals_are_for_their_own_uid);
-	tcase_add_test(tcase, only_the_kinds_that_were_asked_for);
-	tcase_add_test(tcase, the_oldest_are_lost_and_counted_once);
-	tcase_add_test(tcase, low_space_is_told_once_until_there_was_enough);
-	tcase_add_test(tcase, what_is_told_alike_is_held_once);
-	tcase_add_test(tcase, one_without_host_memory_is_lost);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

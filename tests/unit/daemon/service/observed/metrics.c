@@ -1,8 +1,9 @@
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 #include "daemon/service/observed/metrics.h"
 
-START_TEST(buckets_double)
+TEST(buckets_double)
 {
 	ck_assert_uint_eq(metrics_bucket(0), 0);
 	ck_assert_uint_eq(metrics_bucket(999), 0);
@@ -13,9 +14,8 @@ START_TEST(buckets_double)
 	ck_assert_uint_eq(metrics_bucket(UINT64_C(16777216000)), 25);
 	ck_assert_uint_eq(metrics_bucket(UINT64_MAX), 25);
 }
-END_TEST
 
-START_TEST(answers_are_counted_thrice)
+TEST(answers_are_counted_thrice)
 {
 	struct world world;
 	struct session a, b;
@@ -51,9 +51,8 @@ START_TEST(answers_are_counted_thrice)
 	ck_assert_uint_eq(world.service.limits.users->account.usage.requests, 2);
 	world_deinit(&world);
 }
-END_TEST
 
-START_TEST(the_longest_turn_is_forgotten_with_the_turn_that_asks)
+TEST(the_longest_turn_is_forgotten_with_the_turn_that_asks)
 {
 	struct world world;
 	struct metrics_loop *loop;
@@ -79,9 +78,8 @@ START_TEST(the_longest_turn_is_forgotten_with_the_turn_that_asks)
 	ck_assert_uint_eq(loop->buckets[3], 1);
 	world_deinit(&world);
 }
-END_TEST
 
-START_TEST(idle_uids_are_forgotten_oldest_first)
+TEST(idle_uids_are_forgotten_oldest_first)
 {
 	struct world world;
 	struct session kept, passing;
@@ -100,9 +98,8 @@ START_TEST(idle_uids_are_forgotten_oldest_first)
 	session_deinit(&kept);
 	world_deinit(&world);
 }
-END_TEST
 
-START_TEST(what_is_held)
+TEST(what_is_held)
 {
 	struct world world;
 	struct session session, other;
@@ -129,19 +126,4 @@ START_TEST(what_is_held)
 	session_deinit(&session);
 	session_deinit(&other);
 	world_deinit(&world);
-}
-END_TEST
-
-Suite *suite_metrics(void)
-{
-	Suite *suite = suite_create("metrics");
-	TCase *tests = tcase_create("metrics");
-
-	tcase_add_test(tests, buckets_double);
-	tcase_add_test(tests, answers_are_counted_thrice);
-	tcase_add_test(tests, the_longest_turn_is_forgotten_with_the_turn_that_asks);
-	tcase_add_test(tests, idle_uids_are_forgotten_oldest_first);
-	tcase_add_test(tests, what_is_held);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

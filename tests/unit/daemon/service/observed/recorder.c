@@ -7,6 +7,7 @@
 #include "daemon/service/operations.h"
 #include "daemon/service/segments.h"
 #include "daemon/service/transfer.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 struct scene {
@@ -72,7 +73,7 @@ static size_t drain_one(struct recorder *recorder, unsigned *n_parts)
 	return bytes;
 }
 
-START_TEST(who_may_start_and_when)
+TEST(who_may_start_and_when)
 {
 	struct scene scene;
 	struct tensor *tensor;
@@ -91,10 +92,9 @@ START_TEST(who_may_start_and_when)
 	ck_assert_int_eq(start(&scene, &scene.admin), 0);
 	scene_deinit(&scene);
 }
-END_TEST
 
 /* What there was comes first, where it begins in the midst. */
-START_TEST(what_was_there_before)
+TEST(what_was_there_before)
 {
 	struct scene scene;
 	struct recorder_part part;
@@ -122,9 +122,8 @@ START_TEST(what_was_there_before)
 	scene.user.is_detached = false;
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(entries_in_order_and_in_parts)
+TEST(entries_in_order_and_in_parts)
 {
 	struct scene scene;
 	struct recorder_part part;
@@ -159,9 +158,8 @@ START_TEST(entries_in_order_and_in_parts)
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(what_waits_goes_with_the_recorders_session)
+TEST(what_waits_goes_with_the_recorders_session)
 {
 	struct scene scene;
 
@@ -172,9 +170,8 @@ START_TEST(what_waits_goes_with_the_recorders_session)
 	scene_add(&scene, 100);
 	scene_deinit(&scene);
 }
-END_TEST
 
-START_TEST(more_than_it_keeps)
+TEST(more_than_it_keeps)
 {
 	struct scene scene;
 	size_t n = 0;
@@ -206,7 +203,6 @@ START_TEST(more_than_it_keeps)
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
 	scene_deinit(&scene);
 }
-END_TEST
 
 /* Runs what is queued until there is none: the number of turns. In each, no more than a step is freed. */
 static unsigned run_turns(struct scene *scene)
@@ -226,7 +222,7 @@ static unsigned run_turns(struct scene *scene)
 }
 
 /* Its session ends, or another recording begins. */
-START_TEST(what_is_dropped_is_freed_in_steps)
+TEST(what_is_dropped_is_freed_in_steps)
 {
 	enum { ENTRIES = 5 * RECORDER_FREED_BLOCKS, LARGE = 8 };
 
@@ -255,10 +251,9 @@ START_TEST(what_is_dropped_is_freed_in_steps)
 		scene_deinit(&scene);
 	}
 }
-END_TEST
 
 /* One entry of very many transfers is freed in steps, too. */
-START_TEST(the_transfers_of_one_request_are_freed_in_steps)
+TEST(the_transfers_of_one_request_are_freed_in_steps)
 {
 	enum { TRANSFERS = 3 * RECORDER_FREED_BLOCKS };
 	struct recorder_entry entry = {.status = 0};
@@ -278,10 +273,9 @@ START_TEST(the_transfers_of_one_request_are_freed_in_steps)
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
 	scene_deinit(&scene);
 }
-END_TEST
 
 /* A full recording is dropped: the next one has all the room at once, and the daemon never holds more. */
-START_TEST(the_next_recording_has_the_room)
+TEST(the_next_recording_has_the_room, .is_slow = true)
 {
 	enum { ENTRIES = (int)(RECORDER_BYTES_MAX >> 20) - 1 };
 	struct scene scene;
@@ -303,7 +297,6 @@ START_TEST(the_next_recording_has_the_room)
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
 	scene_deinit(&scene);
 }
-END_TEST
 
 /* ---- sessions and their memory ---- */
 
@@ -324,7 +317,7 @@ static void release_memory(void *ctx, const struct segments_memory *memory)
 
 static const struct segments_source source = {take_memory, release_memory, NULL, NULL};
 
-START_TEST(sessions_begin_with_what_they_share_and_end)
+TEST(sessions_begin_with_what_they_share_and_end)
 {
 	struct scene scene;
 	struct segment *segment;
@@ -348,7 +341,6 @@ START_TEST(sessions_begin_with_what_they_share_and_end)
 	ck_assert_ptr_null(scene.recorder->owner);
 	world_deinit(&scene.world);
 }
-END_TEST
 
 /* One op from its check to its end, with what is recorded of it. */
 static struct recorder_transfer *transfer(struct scene *scene, struct op *op)
@@ -365,7 +357,7 @@ static struct recorder_transfer *transfer(struct scene *scene, struct op *op)
 	return transfer;
 }
 
-START_TEST(what_operations_move_is_read_back)
+TEST(what_operations_move_is_read_back)
 {
 	struct scene scene;
 	struct segment *segment;
@@ -410,10 +402,9 @@ START_TEST(what_operations_move_is_read_back)
 	ck_assert_ptr_null(transfer(&scene, &op));
 	scene_deinit(&scene);
 }
-END_TEST
 
 /* More than is read at once, and the request behind it. */
-START_TEST(a_long_read_and_a_long_write)
+TEST(a_long_read_and_a_long_write)
 {
 	static uint8_t memory[8 * 4000], request[RECORDER_PART_BYTES + 5];
 	struct segment segment = {.id = 1};
@@ -451,7 +442,6 @@ START_TEST(a_long_read_and_a_long_write)
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
 	scene_deinit(&scene);
 }
-END_TEST
 
 /* ---- the device in numbers ---- */
 
@@ -475,7 +465,7 @@ static void write_bytes(struct scene *scene, struct tensor *tensor, int64_t firs
 	ck_assert_ptr_null(transfer(scene, &op));
 }
 
-START_TEST(numbers_of_what_is_there)
+TEST(numbers_of_what_is_there)
 {
 	struct scene scene;
 	struct checksum *before, *after;
@@ -520,11 +510,10 @@ START_TEST(numbers_of_what_is_there)
 	ck_assert_int_ge(checksum_cost(&scene.world.service), 8 * 8192);
 	scene_deinit(&scene);
 }
-END_TEST
 
 /* ---- without memory ---- */
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
 	bool hit = true;
 
@@ -560,29 +549,4 @@ START_TEST(every_allocation_may_fail)
 		scene_deinit(&scene);
 		ck_assert_uint_lt(i, 100);
 	}
-}
-END_TEST
-
-Suite *suite_recorder(void)
-{
-	Suite *suite = suite_create("service/observed/recorder, transfer, checksum");
-	TCase *tcase = tcase_create("recorder"), *slow = tcase_create("recorder_slow");
-
-	tcase_add_test(tcase, who_may_start_and_when);
-	tcase_add_test(tcase, what_was_there_before);
-	tcase_add_test(tcase, entries_in_order_and_in_parts);
-	tcase_add_test(tcase, what_waits_goes_with_the_recorders_session);
-	tcase_add_test(tcase, more_than_it_keeps);
-	tcase_add_test(tcase, what_is_dropped_is_freed_in_steps);
-	tcase_add_test(tcase, the_transfers_of_one_request_are_freed_in_steps);
-	tcase_add_test(tcase, sessions_begin_with_what_they_share_and_end);
-	tcase_add_test(tcase, what_operations_move_is_read_back);
-	tcase_add_test(tcase, a_long_read_and_a_long_write);
-	tcase_add_test(tcase, numbers_of_what_is_there);
-	tcase_add_test(tcase, every_allocation_may_fail);
-	suite_add_tcase(suite, tcase);
-	tcase_set_tags(slow, "slow");
-	tcase_add_test(slow, the_next_recording_has_the_room);
-	suite_add_tcase(suite, slow);
-	return suite;
 }

@@ -1,8 +1,9 @@
 /* Whose work is taken next, by times that the test gives. */
 #include "daemon/service/order/fair_queue.h"
 
-#include <check.h>
 #include <string.h>
+
+#include "tests/support/test.h"
 
 enum { USERS = 3, WORKS = 4 };
 
@@ -33,7 +34,7 @@ static void take(struct scene *scene, char user, char work, uint64_t ns)
 	fair_queue_charge(&scene->queue, ns);
 }
 
-START_TEST(the_user_served_least_is_next)
+TEST(the_user_served_least_is_next)
 {
 	struct scene scene = {.n_wakes = 0};
 
@@ -51,10 +52,9 @@ START_TEST(the_user_served_least_is_next)
 	take(&scene, 'a', 'd', 1);
 	ck_assert_ptr_null(fair_queue_take(&scene.queue));
 }
-END_TEST
 
 /* A user that was away for long has no more than its part when it comes back. */
-START_TEST(nothing_is_saved_up)
+TEST(nothing_is_saved_up)
 {
 	struct scene scene = {.n_wakes = 0};
 
@@ -71,9 +71,8 @@ START_TEST(nothing_is_saved_up)
 	take(&scene, 'a', 'a', 3000);
 	take(&scene, 'b', 'a', 0);
 }
-END_TEST
 
-START_TEST(work_is_queued_once_and_can_be_removed)
+TEST(work_is_queued_once_and_can_be_removed)
 {
 	struct scene scene = {.n_wakes = 0};
 
@@ -99,18 +98,4 @@ START_TEST(work_is_queued_once_and_can_be_removed)
 	fair_user_deinit(&scene.users[2]);
 	fair_queue_charge(&scene.queue, 5);
 	ck_assert_uint_eq(scene.users[2].served_ns, 0);
-}
-END_TEST
-
-Suite *suite_fair_queue(void);
-Suite *suite_fair_queue(void)
-{
-	Suite *suite = suite_create("service/fair_queue");
-	TCase *tests = tcase_create("all");
-
-	tcase_add_test(tests, the_user_served_least_is_next);
-	tcase_add_test(tests, nothing_is_saved_up);
-	tcase_add_test(tests, work_is_queued_once_and_can_be_removed);
-	suite_add_tcase(suite, tests);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* Entries with accesses, and nobody behind them: who starts when, and who keeps whose place. */
 #include "daemon/service/order/scheduler.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { ENTRIES = 400, COLUMNS = 100 };
@@ -89,7 +90,7 @@ static void leave_all(unsigned n)
 	ck_assert_ptr_null(s.scheduler->first);
 }
 
-START_TEST(channels_apart_do_not_conflict)
+TEST(channels_apart_do_not_conflict)
 {
 	struct scheduler_access low = whole(s.other, true), high = whole(s.other, true);
 
@@ -100,10 +101,9 @@ START_TEST(channels_apart_do_not_conflict)
 	ck_assert(runs(0) && runs(1));
 	leave_all(2);
 }
-END_TEST
 
 /* However many there are between that do not: one that is not looked at counts as in the way. */
-START_TEST(a_conflict_far_ahead_counts)
+TEST(a_conflict_far_ahead_counts)
 {
 	add(0, access(s.other, true, 0, 10));
 	add(1, access(s.other, true, 10, 20));
@@ -113,11 +113,10 @@ START_TEST(a_conflict_far_ahead_counts)
 	ck_assert(runs(0) && runs(1) && !runs(2) && !runs(ENTRIES - 1));
 	leave_all(ENTRIES);
 }
-END_TEST
 
 /* Of two roots that meet, who uses the one's data and a kernel that writes the other's footprint wait for each
  * other, and nobody else does. */
-START_TEST(footprints_conflict_across_meetings)
+TEST(footprints_conflict_across_meetings)
 {
 	struct scheduler_access kernel = whole(s.guest, true);
 	struct scheduler_user *user = &s.users[9];
@@ -140,10 +139,9 @@ START_TEST(footprints_conflict_across_meetings)
 	leave(3);
 	ck_assert_ptr_null(s.scheduler->first);
 }
-END_TEST
 
 /* A guest whose place is still searched for meets its host already, and has no owner yet. */
-START_TEST(a_kernel_beside_a_guest_that_is_being_placed)
+TEST(a_kernel_beside_a_guest_that_is_being_placed)
 {
 	struct scheduler_access kernel = whole(s.host, true);
 	void *owner = s.guest->owner;
@@ -159,10 +157,9 @@ START_TEST(a_kernel_beside_a_guest_that_is_being_placed)
 	ck_assert_ptr_null(s.scheduler->first);
 	s.guest->owner = owner;
 }
-END_TEST
 
 /* It had no queue that the kernel's arrival could have counted in. */
-START_TEST(a_guest_that_comes_while_a_kernel_runs_waits_for_it)
+TEST(a_guest_that_comes_while_a_kernel_runs_waits_for_it)
 {
 	struct scheduler_access kernel = whole(s.host, true);
 
@@ -177,11 +174,10 @@ START_TEST(a_guest_that_comes_while_a_kernel_runs_waits_for_it)
 	leave(1);
 	ck_assert_uint_eq(record_of(s.guest)->n_met_footprints, 0);
 }
-END_TEST
 
 /* What must be there, and whose bytes may be anything, waits for a free alone; and a free for it, also where many
  * read between them. */
-START_TEST(what_looks_at_no_bytes_waits_for_a_free_alone)
+TEST(what_looks_at_no_bytes_waits_for_a_free_alone)
 {
 	struct scheduler_access looks = access(s.other, false, 0, 0), frees = whole(s.other, true);
 
@@ -203,10 +199,9 @@ START_TEST(what_looks_at_no_bytes_waits_for_a_free_alone)
 	leave(3);
 	ck_assert_ptr_null(s.scheduler->first);
 }
-END_TEST
 
 /* Entry 1 is in the way of entry 2 through the meeting alone, and ends after its root. */
-START_TEST(nobody_waits_for_a_root_that_goes_and_was_met)
+TEST(nobody_waits_for_a_root_that_goes_and_was_met)
 {
 	struct scheduler_access frees = whole(s.guest, true), kernel = whole(s.guest, true);
 
@@ -221,10 +216,9 @@ START_TEST(nobody_waits_for_a_root_that_goes_and_was_met)
 	leave_all(3);
 	ck_assert_uint_eq(record_of(s.host)->n_met_footprints, 0);
 }
-END_TEST
 
 /* Entries 2 to 61 wait for entry 0, which stays, and entry 62 waits for entry 1. */
-START_TEST(many_that_wait_hide_no_one_from_what_it_waits_for)
+TEST(many_that_wait_hide_no_one_from_what_it_waits_for)
 {
 	enum { WAIT = 60 };
 
@@ -244,10 +238,9 @@ START_TEST(many_that_wait_hide_no_one_from_what_it_waits_for)
 	}
 	ck_assert_ptr_null(s.scheduler->first);
 }
-END_TEST
 
 /* Entry 1 reads all, and may not yet; entry 2 reads only what nobody writes. */
-START_TEST(one_that_reads_all_holds_up_nobody_who_reads)
+TEST(one_that_reads_all_holds_up_nobody_who_reads)
 {
 	add(0, access(s.other, true, 0, 10));
 	add(1, whole(s.other, false));
@@ -258,9 +251,8 @@ START_TEST(one_that_reads_all_holds_up_nobody_who_reads)
 	leave(1);
 	ck_assert_ptr_null(s.scheduler->first);
 }
-END_TEST
 
-START_TEST(nobody_waits_for_a_root_that_goes)
+TEST(nobody_waits_for_a_root_that_goes)
 {
 	add(0, whole(s.other, true));
 	add(1, whole(s.other, true));
@@ -271,7 +263,6 @@ START_TEST(nobody_waits_for_a_root_that_goes)
 	leave(1);
 	ck_assert_ptr_null(s.scheduler->first);
 }
-END_TEST
 
 /* Entry 0 runs; entry 1 is exclusive, and is the first as soon as 0 is over; entry 2 came after it. */
 static void exclusive_beside(bool gives_way, bool is_long)
@@ -288,7 +279,7 @@ static void exclusive_beside(bool gives_way, bool is_long)
 	add(3, whole(s.other, true));
 }
 
-START_TEST(an_exclusive_one_closes_the_device_once_it_is_first)
+TEST(an_exclusive_one_closes_the_device_once_it_is_first, .to = 4)
 {
 	exclusive_beside(_i % 2, _i / 2);
 	/* One that gives way lets others start beside what is long. */
@@ -306,10 +297,9 @@ START_TEST(an_exclusive_one_closes_the_device_once_it_is_first)
 		leave(3);
 	ck_assert_ptr_null(s.scheduler->first);
 }
-END_TEST
 
 /* What is long is over, and what is short still runs: from here on everybody waits. */
-START_TEST(one_that_gives_way_closes_it_beside_what_is_short)
+TEST(one_that_gives_way_closes_it_beside_what_is_short)
 {
 	exclusive_beside(true, true);
 	leave(2);
@@ -323,10 +313,9 @@ START_TEST(one_that_gives_way_closes_it_beside_what_is_short)
 	leave(4);
 	ck_assert_uint_eq(s.scheduler->n_long, 0);
 }
-END_TEST
 
 /* What was not known to be long is, and others need not wait for its end. */
-START_TEST(one_that_gives_way_lets_others_start_beside_what_lasts)
+TEST(one_that_gives_way_lets_others_start_beside_what_lasts, .to = 2)
 {
 	exclusive_beside(_i, false);
 	ck_assert(!runs(3));
@@ -347,10 +336,9 @@ START_TEST(one_that_gives_way_lets_others_start_beside_what_lasts)
 		leave(3);
 	ck_assert_ptr_null(s.scheduler->first);
 }
-END_TEST
 
 /* Entry 2 writes what entry 1 is to read, and came after it; it could write already, but for another tensor. */
-START_TEST(what_came_after_a_read_waits_for_it)
+TEST(what_came_after_a_read_waits_for_it)
 {
 	struct scheduler_access looks = access(s.host, false, 0, 0);
 	struct tensor_range range = tensor_range_whole(s.host);
@@ -371,10 +359,9 @@ START_TEST(what_came_after_a_read_waits_for_it)
 	leave(2);
 	ck_assert_ptr_null(s.scheduler->first);
 }
-END_TEST
 
 /* Entry 0 only looked, so that entry 1 started beside it. */
-START_TEST(a_read_waits_for_a_write_that_came_after_it_and_has_started)
+TEST(a_read_waits_for_a_write_that_came_after_it_and_has_started)
 {
 	struct scheduler_access looks = access(s.host, false, 0, 0);
 	struct tensor_range range = tensor_range_whole(s.host);
@@ -389,11 +376,10 @@ START_TEST(a_read_waits_for_a_write_that_came_after_it_and_has_started)
 	leave(0);
 	ck_assert_ptr_null(s.scheduler->first);
 }
-END_TEST
 
 /* Entry 3 only looked, and is to read what entry 2 writes. Entry 2 is behind entry 1, its user's, which is
  * exclusive and can begin as soon as entry 3 waits. */
-START_TEST(one_that_waits_again_passes_the_device_on)
+TEST(one_that_waits_again_passes_the_device_on)
 {
 	struct scheduler_access looks = access(s.host, false, 0, 0);
 	struct tensor_range range = tensor_range_whole(s.host);
@@ -417,30 +403,4 @@ START_TEST(one_that_waits_again_passes_the_device_on)
 	}
 	ck_assert_ptr_null(s.scheduler->first);
 }
-END_TEST
-
-Suite *suite_scheduler(void)
-{
-	Suite *suite = suite_create("service/scheduler");
-	TCase *tests = tcase_create("scheduler");
-
-	tcase_add_checked_fixture(tests, begin, end);
-	tcase_add_test(tests, channels_apart_do_not_conflict);
-	tcase_add_test(tests, what_came_after_a_read_waits_for_it);
-	tcase_add_test(tests, a_read_waits_for_a_write_that_came_after_it_and_has_started);
-	tcase_add_test(tests, one_that_waits_again_passes_the_device_on);
-	tcase_add_test(tests, a_conflict_far_ahead_counts);
-	tcase_add_test(tests, footprints_conflict_across_meetings);
-	tcase_add_test(tests, a_guest_that_comes_while_a_kernel_runs_waits_for_it);
-	tcase_add_test(tests, a_kernel_beside_a_guest_that_is_being_placed);
-	tcase_add_test(tests, what_looks_at_no_bytes_waits_for_a_free_alone);
-	tcase_add_test(tests, many_that_wait_hide_no_one_from_what_it_waits_for);
-	tcase_add_test(tests, one_that_reads_all_holds_up_nobody_who_reads);
-	tcase_add_test(tests, nobody_waits_for_a_root_that_goes);
-	tcase_add_test(tests, nobody_waits_for_a_root_that_goes_and_was_met);
-	tcase_add_loop_test(tests, an_exclusive_one_closes_the_device_once_it_is_first, 0, 4);
-	tcase_add_test(tests, one_that_gives_way_closes_it_beside_what_is_short);
-	tcase_add_loop_test(tests, one_that_gives_way_lets_others_start_beside_what_lasts, 0, 2);
-	suite_add_tcase(suite, tests);
-	return suite;
-}
+FIXTURE(begin, end)

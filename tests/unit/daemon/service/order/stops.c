@@ -1,6 +1,7 @@
 /* What is owed after a stop, and by whom. */
 #include "daemon/service/order/stops.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { MS = 1000000 };
@@ -40,7 +41,7 @@ static int check(struct session *session)
 	return stops_check(session, &s.world.error);
 }
 
-START_TEST(five_percent)
+TEST(five_percent)
 {
 	ck_assert_int_eq(check(&s.one), 0);
 	stops_charge(&s.one, 2 * MS);
@@ -59,9 +60,8 @@ START_TEST(five_percent)
 	stops_charge(&s.one, MS);
 	ck_assert_int_eq(check(&s.one), NPUMEM_RESOURCE_EXHAUSTED);
 }
-END_TEST
 
-START_TEST(who_pays_nothing)
+TEST(who_pays_nothing)
 {
 	stops_charge(&s.admin, 100 * MS);
 	ck_assert_int_eq(check(&s.admin), 0);
@@ -81,16 +81,5 @@ START_TEST(who_pays_nothing)
 	s.world.service.events.now_ns = NULL;
 	ck_assert_int_eq(check(&s.one), 0);
 }
-END_TEST
 
-Suite *suite_stops(void)
-{
-	Suite *suite = suite_create("service/stops");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_checked_fixture(tcase, begin, end);
-	tcase_add_test(tcase, five_percent);
-	tcase_add_test(tcase, who_pays_nothing);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(begin, end)

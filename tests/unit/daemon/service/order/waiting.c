@@ -2,6 +2,7 @@
  * take. */
 #include "daemon/service/order/waiting.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 static const struct npumem_geometry geometry = {.n_npus = 8, .npu_bytes = 8192, .n_banks = 8, .eu_bytes = 128};
@@ -45,7 +46,7 @@ static void check_order(struct waiting *waiting, const uint32_t *uids, unsigned 
 	ck_assert_uint_eq(waiting->n, 0);
 }
 
-START_TEST(each_uid_has_one_in_each_turn)
+TEST(each_uid_has_one_in_each_turn)
 {
 	struct waiting waiting;
 	static const uint32_t came[] = {1, 1, 1, 2, 3, 2}, served[] = {1, 2, 3, 1, 2, 1};
@@ -58,9 +59,8 @@ START_TEST(each_uid_has_one_in_each_turn)
 	}
 	check_order(&waiting, served, 6);
 }
-END_TEST
 
-START_TEST(who_was_just_served_does_not_pass_who_waits)
+TEST(who_was_just_served_does_not_pass_who_waits)
 {
 	struct waiting waiting;
 	struct waiter patient[2] = {waiter_of(1), waiter_of(1)}, greedy = waiter_of(2);
@@ -77,9 +77,8 @@ START_TEST(who_was_just_served_does_not_pass_who_waits)
 	ck_assert_ptr_eq(first(&waiting), &greedy);
 	waiting_remove(&waiting, &greedy);
 }
-END_TEST
 
-START_TEST(nobody_passes_the_head)
+TEST(nobody_passes_the_head)
 {
 	struct waiting waiting;
 	struct waiter mine[3] = {waiter_of(1), waiter_of(1), waiter_of(1)}, other = waiter_of(2);
@@ -95,9 +94,8 @@ START_TEST(nobody_passes_the_head)
 	waiting_remove(&waiting, &other);
 	waiting_remove(&waiting, &mine[2]);
 }
-END_TEST
 
-START_TEST(deadlines)
+TEST(deadlines)
 {
 	struct waiting waiting;
 	struct waiter waiters[4] = {waiter_of(1), waiter_of(1), waiter_of(2), waiter_of(3)};
@@ -132,9 +130,8 @@ START_TEST(deadlines)
 	waiting_remove(&waiting, &waiters[0]);
 	ck_assert_uint_eq(waiting.deadline_ns, WAITING_NEVER);
 }
-END_TEST
 
-START_TEST(one_uid_may_not_fill_the_line)
+TEST(one_uid_may_not_fill_the_line)
 {
 	struct waiting waiting;
 	struct waiter waiters[3] = {waiter_of(1), waiter_of(1), waiter_of(2)};
@@ -156,9 +153,8 @@ START_TEST(one_uid_may_not_fill_the_line)
 	waiting_remove(&waiting, &waiters[2]);
 	ck_assert_uint_eq(limits.now[LIMITS_WAITING], 0);
 }
-END_TEST
 
-START_TEST(what_can_never_fit)
+TEST(what_can_never_fit)
 {
 	struct device_request requests[2] = {world_request(8, 8192), world_request(8, 4)};
 	struct world world;
@@ -181,10 +177,9 @@ START_TEST(what_can_never_fit)
 	ck_assert_uint_eq(waiter.bytes, 8 * 256);
 	world_deinit(&world);
 }
-END_TEST
 
 /* Each of them would fit, and so would their bytes. */
-START_TEST(together_they_can_never_fit)
+TEST(together_they_can_never_fit)
 {
 	struct device_request requests[2] = {world_request(8, 1024), world_request(8, 1024)};
 	struct world world;
@@ -207,10 +202,9 @@ START_TEST(together_they_can_never_fit)
 	ck_assert_int_eq(world_n_tensors(&world), 0);
 	world_deinit(&world);
 }
-END_TEST
 
 /* Without memory to try it, it may wait. */
-START_TEST(a_trial_that_cannot_be_made_keeps_nobody_out)
+TEST(a_trial_that_cannot_be_made_keeps_nobody_out)
 {
 	struct device_request requests[2] = {world_request(8, 1024), world_request(8, 1024)};
 	struct world world;
@@ -232,7 +226,6 @@ START_TEST(a_trial_that_cannot_be_made_keeps_nobody_out)
 	world.fail_at = 0;
 	world_deinit(&world);
 }
-END_TEST
 
 static int alloc(struct world *world, struct session *session, int64_t w, int64_t address, enum tensors_turn turn,
 		 struct tensor **tensor)
@@ -256,7 +249,7 @@ static int alloc(struct world *world, struct session *session, int64_t w, int64_
 }
 
 /* Free: 2048 bytes at 1024, 1024 at 4096. */
-START_TEST(what_the_head_waits_for_is_kept)
+TEST(what_the_head_waits_for_is_kept)
 {
 	static const int64_t taken[][2] = {{0, 1024}, {3072, 1024}, {5120, 3072}};
 	struct world world;
@@ -296,7 +289,6 @@ START_TEST(what_the_head_waits_for_is_kept)
 	session_deinit(&one);
 	world_deinit(&world);
 }
-END_TEST
 
 /* ---- who yields ---- */
 
@@ -343,7 +335,7 @@ static struct waiter asking(const struct session *session, uint64_t bytes)
 #define claims(shared, waiter) ck_assert_ptr_eq(waiting_claims(&(shared)->world.service, NULL).extent, waiter)
 #define next_is(shared, waiter) ck_assert_ptr_eq(waiting_next(&(shared)->world.service), waiter)
 
-START_TEST(more_than_a_share_yields_in_every_second_window)
+TEST(more_than_a_share_yields_in_every_second_window)
 {
 	struct shared shared;
 	struct waiter large, small;
@@ -371,9 +363,8 @@ START_TEST(more_than_a_share_yields_in_every_second_window)
 	claims(&shared, &large);
 	shared_deinit(&shared);
 }
-END_TEST
 
-START_TEST(what_an_equal_share_is)
+TEST(what_an_equal_share_is)
 {
 	struct shared shared;
 	struct waiter waiter;
@@ -406,9 +397,8 @@ START_TEST(what_an_equal_share_is)
 	ck_assert_int_eq(session_init(&shared.two, &shared.world.service, 1002, 1, NULL), 0);
 	shared_deinit(&shared);
 }
-END_TEST
 
-START_TEST(the_line_is_tried_as_far_as_the_claimant)
+TEST(the_line_is_tried_as_far_as_the_claimant)
 {
 	struct shared shared;
 	struct waiter large[2], small[3];
@@ -448,9 +438,8 @@ START_TEST(the_line_is_tried_as_far_as_the_claimant)
 	next_is(&shared, NULL);
 	shared_deinit(&shared);
 }
-END_TEST
 
-START_TEST(what_is_freed_all_the_time_does_not_keep_the_last_from_being_tried)
+TEST(what_is_freed_all_the_time_does_not_keep_the_last_from_being_tried)
 {
 	struct shared shared;
 	struct waiter large[2], small;
@@ -475,9 +464,8 @@ START_TEST(what_is_freed_all_the_time_does_not_keep_the_last_from_being_tried)
 	next_is(&shared, &small);
 	shared_deinit(&shared);
 }
-END_TEST
 
-START_TEST(in_the_windows_of_the_large_the_first_holds_all_up)
+TEST(in_the_windows_of_the_large_the_first_holds_all_up)
 {
 	struct shared shared;
 	struct waiter large, small;
@@ -501,9 +489,8 @@ START_TEST(in_the_windows_of_the_large_the_first_holds_all_up)
 	next_is(&shared, NULL);
 	shared_deinit(&shared);
 }
-END_TEST
 
-START_TEST(the_claimant_is_found_behind_all_that_yield)
+TEST(the_claimant_is_found_behind_all_that_yield)
 {
 	enum { N = 200 };
 	struct shared shared;
@@ -525,9 +512,8 @@ START_TEST(the_claimant_is_found_behind_all_that_yield)
 	next_is(&shared, &small);
 	shared_deinit(&shared);
 }
-END_TEST
 
-START_TEST(who_yields_keeps_nothing)
+TEST(who_yields_keeps_nothing)
 {
 	struct shared shared;
 	struct waiter large;
@@ -546,7 +532,6 @@ START_TEST(who_yields_keeps_nothing)
 	}
 	shared_deinit(&shared);
 }
-END_TEST
 
 static void search(struct shared *shared, struct waiter *waiter)
 {
@@ -556,7 +541,7 @@ static void search(struct shared *shared, struct waiter *waiter)
 }
 
 /* One may take as long as hundreds of other tries. */
-START_TEST(searches_take_turns_and_others_go_on_beside_them)
+TEST(searches_take_turns_and_others_go_on_beside_them)
 {
 	struct shared shared;
 	struct waiter searches[3], small;
@@ -589,9 +574,8 @@ START_TEST(searches_take_turns_and_others_go_on_beside_them)
 	waiting_add(shared.waiting, &searches[0], NULL);
 	shared_deinit(&shared);
 }
-END_TEST
 
-START_TEST(what_its_users_compaction_holds_back_keeps_nothing)
+TEST(what_its_users_compaction_holds_back_keeps_nothing)
 {
 	struct shared shared;
 	struct scheduler_entry compaction;
@@ -615,32 +599,5 @@ START_TEST(what_its_users_compaction_holds_back_keeps_nothing)
 	shared.one.user->order.exclusive = NULL;
 	shared_deinit(&shared);
 }
-END_TEST
 
-Suite *suite_waiting(void)
-{
-	Suite *suite = suite_create("service/waiting");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_checked_fixture(tcase, begin, end);
-	tcase_add_test(tcase, each_uid_has_one_in_each_turn);
-	tcase_add_test(tcase, who_was_just_served_does_not_pass_who_waits);
-	tcase_add_test(tcase, nobody_passes_the_head);
-	tcase_add_test(tcase, deadlines);
-	tcase_add_test(tcase, one_uid_may_not_fill_the_line);
-	tcase_add_test(tcase, what_can_never_fit);
-	tcase_add_test(tcase, together_they_can_never_fit);
-	tcase_add_test(tcase, a_trial_that_cannot_be_made_keeps_nobody_out);
-	tcase_add_test(tcase, what_the_head_waits_for_is_kept);
-	tcase_add_test(tcase, more_than_a_share_yields_in_every_second_window);
-	tcase_add_test(tcase, what_an_equal_share_is);
-	tcase_add_test(tcase, the_line_is_tried_as_far_as_the_claimant);
-	tcase_add_test(tcase, what_is_freed_all_the_time_does_not_keep_the_last_from_being_tried);
-	tcase_add_test(tcase, in_the_windows_of_the_large_the_first_holds_all_up);
-	tcase_add_test(tcase, the_claimant_is_found_behind_all_that_yield);
-	tcase_add_test(tcase, who_yields_keeps_nothing);
-	tcase_add_test(tcase, searches_take_turns_and_others_go_on_beside_them);
-	tcase_add_test(tcase, what_its_users_compaction_holds_back_keeps_nothing);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(begin, end)

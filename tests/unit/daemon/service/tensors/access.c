@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "daemon/service/observed/inspect.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 struct people {
@@ -47,7 +48,7 @@ static int find(struct people *people, struct session *session, uint64_t handle,
 	return status;
 }
 
-START_TEST(who_finds_what)
+TEST(who_finds_what)
 {
 	struct people p;
 	uint64_t named, anonymous;
@@ -73,9 +74,8 @@ START_TEST(who_finds_what)
 	ck_assert_int_eq(find(&p, &p.root, anonymous, "", NULL), NPUMEM_NOT_FOUND);
 	people_deinit(&p);
 }
-END_TEST
 
-START_TEST(what_is_hidden_is_told_as_if_it_were_not)
+TEST(what_is_hidden_is_told_as_if_it_were_not)
 {
 	struct people p;
 	char hidden[NPUMEM_MESSAGE_BYTES], text[NPUMEM_MESSAGE_BYTES];
@@ -97,9 +97,8 @@ START_TEST(what_is_hidden_is_told_as_if_it_were_not)
 	ck_assert_str_eq(p.world.error.message, text);
 	people_deinit(&p);
 }
-END_TEST
 
-START_TEST(odd_references)
+TEST(odd_references)
 {
 	static const char *const none[] = {
 		":x",	   "x:",      "1001:", "1001", "99999999999999999999:x", "4294967296:x", "-1:x",
@@ -114,7 +113,6 @@ START_TEST(odd_references)
 	ck_assert_int_eq(find(&p, &p.alice, p.named->handle + ((uint64_t)1 << 32), "", NULL), NPUMEM_NOT_FOUND);
 	people_deinit(&p);
 }
-END_TEST
 
 static void hears(struct session *session, const struct tensor *tensor, const char *expected)
 {
@@ -124,7 +122,7 @@ static void hears(struct session *session, const struct tensor *tensor, const ch
 	ck_assert_str_eq(error_context_name(&context, tensor, buffer), expected);
 }
 
-START_TEST(how_tensors_are_spoken_of)
+TEST(how_tensors_are_spoken_of)
 {
 	struct people p;
 	char own[64], other[64];
@@ -143,7 +141,6 @@ START_TEST(how_tensors_are_spoken_of)
 	hears(&p.owner, p.anonymous, own);
 	people_deinit(&p);
 }
-END_TEST
 
 /* All of it, part by part. */
 static int dump_check(const struct session *session, int64_t npu, int64_t offset, int64_t bytes,
@@ -160,7 +157,7 @@ static int dump_check(const struct session *session, int64_t npu, int64_t offset
 	return status;
 }
 
-START_TEST(who_may_dump)
+TEST(who_may_dump)
 {
 	struct people p;
 	int64_t offset, bytes, end;
@@ -181,7 +178,6 @@ START_TEST(who_may_dump)
 	ck_assert_ptr_null(strstr(error->message, "#"));
 	people_deinit(&p);
 }
-END_TEST
 
 static struct tensor *view_of(struct people *people, struct session *session, struct tensor *base,
 			      const char *name)
@@ -202,7 +198,7 @@ static int dump(struct people *people, const struct session *session, const stru
 }
 
 /* Whose bytes they are decides, and not who looks at them through a view. */
-START_TEST(dumps_under_views)
+TEST(dumps_under_views)
 {
 	struct people p;
 	struct npumem_error *error = &p.world.error;
@@ -228,10 +224,9 @@ START_TEST(dumps_under_views)
 	ck_assert_int_eq(dump(&p, &p.bob, mine), NPUMEM_PERMISSION_DENIED);
 	people_deinit(&p);
 }
-END_TEST
 
 /* A guest's bytes are its owner's, and so are those of the host around it: a range with both needs both. */
-START_TEST(dumps_over_guests)
+TEST(dumps_over_guests)
 {
 	struct device_request request = world_request(1, 128);
 	const char *name = "";
@@ -253,9 +248,8 @@ START_TEST(dumps_over_guests)
 	ck_assert_int_eq(dump(&p, &p.alice, guest), NPUMEM_PERMISSION_DENIED);
 	people_deinit(&p);
 }
-END_TEST
 
-START_TEST(dumps_stay_within_the_device)
+TEST(dumps_stay_within_the_device)
 {
 	static const int64_t bad[][3] = {{-1, 0, 1},	    {8, 0, 1},	      {0, -1, 1},   {0, 0, 0},
 					 {0, 0, -1},	    {0, 8192, 1},     {0, 1, 8192}, {0, INT64_MAX, 1},
@@ -267,7 +261,6 @@ START_TEST(dumps_stay_within_the_device)
 		ck_assert_int_eq(dump_check(&p.root, bad[i][0], bad[i][1], bad[i][2], NULL), NPUMEM_INVALID);
 	people_deinit(&p);
 }
-END_TEST
 
 static struct tensor *seen_after(const struct session *session, const struct tensor *tensor)
 {
@@ -277,7 +270,7 @@ static struct tensor *seen_after(const struct session *session, const struct ten
 	return tensors_after(session, &at, &looks);
 }
 
-START_TEST(lists_show_what_is_seen)
+TEST(lists_show_what_is_seen)
 {
 	struct people p;
 	uint64_t at = 0;
@@ -295,23 +288,4 @@ START_TEST(lists_show_what_is_seen)
 	ck_assert_ptr_null(tensors_after(&p.bob, &at, &looks));
 	ck_assert(at == 1 && looks == 0);
 	people_deinit(&p);
-}
-END_TEST
-
-Suite *suite_access(void)
-{
-	Suite *suite = suite_create("service/access");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, who_finds_what);
-	tcase_add_test(tcase, what_is_hidden_is_told_as_if_it_were_not);
-	tcase_add_test(tcase, odd_references);
-	tcase_add_test(tcase, how_tensors_are_spoken_of);
-	tcase_add_test(tcase, who_may_dump);
-	tcase_add_test(tcase, dumps_under_views);
-	tcase_add_test(tcase, dumps_over_guests);
-	tcase_add_test(tcase, dumps_stay_within_the_device);
-	tcase_add_test(tcase, lists_show_what_is_seen);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "daemon/service/segments.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { SEGMENT_BYTES = 4096 };
@@ -41,7 +42,7 @@ static int alloc(unsigned n, const char *const *names, struct tensor **tensors)
 }
 
 /* One has 8 * 128 bytes. */
-START_TEST(bytes_of_all_tensors_of_a_request)
+TEST(bytes_of_all_tensors_of_a_request)
 {
 	const char *names[] = {"a", ""};
 	struct tensor *tensors[2];
@@ -58,9 +59,8 @@ START_TEST(bytes_of_all_tensors_of_a_request)
 	ck_assert_int_eq(alloc(2, names, tensors), 0);
 	ck_assert_uint_eq(has(LIMITS_DEVICE_BYTES), 2 * 8 * 128);
 }
-END_TEST
 
-START_TEST(tensors_and_views)
+TEST(tensors_and_views)
 {
 	const char *names[] = {"a", "b"};
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 8, 1, 8}};
@@ -74,10 +74,9 @@ START_TEST(tensors_and_views)
 	ck_assert_uint_eq(has(LIMITS_TENSORS), 1);
 	ck_assert_int_eq(world_n_tensors(&world), 1);
 }
-END_TEST
 
 /* Whatever a request began with: what others took in its time counts when it ends. */
-START_TEST(what_changed_while_a_place_was_searched)
+TEST(what_changed_while_a_place_was_searched)
 {
 	struct device_request request = world_request(8, 128);
 	const char *names[] = {"a"};
@@ -101,9 +100,8 @@ START_TEST(what_changed_while_a_place_was_searched)
 	ck_assert_int_eq(tensors_alloc_step(&search, &steps, &world.error), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_int_eq(world_n_tensors(&world), 1);
 }
-END_TEST
 
-START_TEST(what_a_session_has_without_a_name)
+TEST(what_a_session_has_without_a_name)
 {
 	const char *names[] = {"", ""};
 	struct tensor *tensors[2];
@@ -119,9 +117,8 @@ START_TEST(what_a_session_has_without_a_name)
 	tensors_free(&session, tensors + 1, 1);
 	ck_assert_uint_eq(session.unnamed->device_bytes, 0);
 }
-END_TEST
 
-START_TEST(sessions)
+TEST(sessions)
 {
 	struct session more;
 	uint64_t n_uids = world.service.limits.n_uids;
@@ -136,7 +133,6 @@ START_TEST(sessions)
 	ck_assert_int_eq(session_init(&more, &world.service, 1002, 0, &world.error), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_uint_eq(world.service.limits.n_uids, n_uids);
 }
-END_TEST
 
 /* ---- memory that a client shares ---- */
 
@@ -184,7 +180,7 @@ static int share(void)
 	return segments_share(&session, 0, &segment, &world.error);
 }
 
-START_TEST(segments)
+TEST(segments)
 {
 	unsigned n = 0;
 
@@ -202,9 +198,8 @@ START_TEST(segments)
 	ck_assert_uint_eq(n_mapped, 0);
 	ck_assert_uint_eq(has(LIMITS_SEGMENT_BYTES), 0);
 }
-END_TEST
 
-START_TEST(memory_that_has_faulted_is_not_used)
+TEST(memory_that_has_faulted_is_not_used)
 {
 	struct segment *segment;
 	unsigned n_touched = 0;
@@ -218,21 +213,5 @@ START_TEST(memory_that_has_faulted_is_not_used)
 	ck_assert_int_eq(segments_find(&session, session.last_segment, &segment, &world.error), NPUMEM_DATA_LOST);
 	is_broken = false;
 }
-END_TEST
 
-Suite *suite_bounds(void)
-{
-	Suite *suite = suite_create("service/bounds");
-	TCase *tests = tcase_create("bounds");
-
-	tcase_add_checked_fixture(tests, begin, end);
-	tcase_add_test(tests, bytes_of_all_tensors_of_a_request);
-	tcase_add_test(tests, tensors_and_views);
-	tcase_add_test(tests, what_changed_while_a_place_was_searched);
-	tcase_add_test(tests, what_a_session_has_without_a_name);
-	tcase_add_test(tests, sessions);
-	tcase_add_test(tests, segments);
-	tcase_add_test(tests, memory_that_has_faulted_is_not_used);
-	suite_add_tcase(suite, tests);
-	return suite;
-}
+FIXTURE(begin, end)

@@ -1,5 +1,6 @@
 /* What others may do with a tensor that was granted to them, and with views of it. */
 #include "daemon/service/tensors/access.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 static struct world world;
@@ -49,7 +50,7 @@ static int right(const struct session *session, struct tensor *of)
 	return 0;
 }
 
-START_TEST(each_uid_has_its_own)
+TEST(each_uid_has_its_own)
 {
 	ck_assert_int_eq(right(&bob, tensor), 0);
 	ck_assert_int_eq(grant(tensor, 1002, RECORD_READ), 0);
@@ -68,9 +69,8 @@ START_TEST(each_uid_has_its_own)
 	ck_assert_int_eq(right(&carol, tensor), ACCESS_READ);
 	ck_assert_int_eq(grant(tensor, 1002, RECORD_NONE), 0);
 }
-END_TEST
 
-START_TEST(what_cannot_be_granted)
+TEST(what_cannot_be_granted)
 {
 	struct tensor *nameless = world_tensor(&world, &alice, "");
 
@@ -85,10 +85,9 @@ START_TEST(what_cannot_be_granted)
 	ck_assert_int_eq(grant(tensor, 2000, RECORD_NONE), 0);
 	ck_assert_int_eq(grant(tensor, 1002, RECORD_READ), 0);
 }
-END_TEST
 
 /* A view belongs to who made it, and opens no more than its base is open to him. */
-START_TEST(views_of_others)
+TEST(views_of_others)
 {
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 8, 1, 8}};
 	struct tensors_description told;
@@ -111,10 +110,9 @@ START_TEST(views_of_others)
 	tensors_describe(&bob, view, NULL, &told);
 	ck_assert_uint_eq(told.base_handle, 0);
 }
-END_TEST
 
 /* A number that is a uid only after it was cut, and none at all. */
-START_TEST(uids_that_are_none)
+TEST(uids_that_are_none)
 {
 	struct access_ref cut = {0, "4294968297:x"}, none = {0, ":z"}, zero = {0, "0:z"};
 	struct tensor *found;
@@ -124,9 +122,8 @@ START_TEST(uids_that_are_none)
 	ck_assert_int_eq(access_find(&root, &none, ACCESS_READ, &found, &world.error), NPUMEM_NOT_FOUND);
 	ck_assert_int_eq(access_find(&root, &zero, ACCESS_READ, &found, &world.error), 0);
 }
-END_TEST
 
-START_TEST(what_somebody_frees_is_listed_no_more)
+TEST(what_somebody_frees_is_listed_no_more)
 {
 	unsigned looks = 100;
 	uint64_t at = 0;
@@ -136,19 +133,5 @@ START_TEST(what_somebody_frees_is_listed_no_more)
 	ck_assert_int_eq(right(&alice, tensor), 0);
 	tensors_free(&alice, &tensor, 1);
 }
-END_TEST
 
-Suite *suite_grants(void)
-{
-	Suite *suite = suite_create("service/grants");
-	TCase *tests = tcase_create("grants");
-
-	tcase_add_checked_fixture(tests, begin, end);
-	tcase_add_test(tests, each_uid_has_its_own);
-	tcase_add_test(tests, what_cannot_be_granted);
-	tcase_add_test(tests, views_of_others);
-	tcase_add_test(tests, uids_that_are_none);
-	tcase_add_test(tests, what_somebody_frees_is_listed_no_more);
-	suite_add_tcase(suite, tests);
-	return suite;
-}
+FIXTURE(begin, end)

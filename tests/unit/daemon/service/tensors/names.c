@@ -1,11 +1,11 @@
 #include "daemon/service/tensors/names.h"
 
-#include <check.h>
 #include <stdio.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
-START_TEST(what_a_name_may_be)
+TEST(what_a_name_may_be)
 {
 	static const char *const good[] = {"a", "x.y-z_0/1", "0a", "-", "/", "A/B/C.weights_0-1"};
 	static const char *const bad[] = {"",	 "0",	  "123", "a:b", "a b", "\xc3\xa4",
@@ -26,7 +26,6 @@ START_TEST(what_a_name_may_be)
 	ck_assert_int_eq(names_check(longest, &error), NPUMEM_INVALID);
 	ck_assert_ptr_nonnull(strstr(error.message, "63"));
 }
-END_TEST
 
 enum { MANY = 3000 };
 
@@ -46,7 +45,7 @@ static void fill(struct names *names, struct owned *owned)
 	}
 }
 
-START_TEST(what_was_put_in_is_found_and_goes_again)
+TEST(what_was_put_in_is_found_and_goes_again)
 {
 	struct owned *owned = calloc(MANY, sizeof(*owned));
 	struct names names;
@@ -67,9 +66,8 @@ START_TEST(what_was_put_in_is_found_and_goes_again)
 	names_deinit(&names);
 	free(owned);
 }
-END_TEST
 
-START_TEST(without_memory_to_grow_nothing_is_lost)
+TEST(without_memory_to_grow_nothing_is_lost)
 {
 	struct owned *owned = calloc(MANY, sizeof(*owned));
 	enum { INIT_ALLOCS = 2 };
@@ -93,7 +91,6 @@ START_TEST(without_memory_to_grow_nothing_is_lost)
 	}
 	free(owned);
 }
-END_TEST
 
 static size_t most_at_once;
 
@@ -105,7 +102,7 @@ static void *alloc_noting(void *ctx, size_t bytes)
 }
 
 /* What one name costs does not grow with how many there are: a table of 8 bytes each is not moved at once. */
-START_TEST(no_name_pays_for_all)
+TEST(no_name_pays_for_all)
 {
 	enum { N = 200000 };
 	struct owned *owned = calloc(N, sizeof(*owned));
@@ -125,18 +122,4 @@ START_TEST(no_name_pays_for_all)
 	ck_assert_uint_le(most_at_once, N * sizeof(void *) / 100);
 	names_deinit(&names);
 	free(owned);
-}
-END_TEST
-
-Suite *suite_names(void)
-{
-	Suite *suite = suite_create("service/names");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, what_a_name_may_be);
-	tcase_add_test(tcase, what_was_put_in_is_found_and_goes_again);
-	tcase_add_test(tcase, no_name_pays_for_all);
-	tcase_add_test(tcase, without_memory_to_grow_nothing_is_lost);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,6 +1,7 @@
 /* Which pins leave an equal share to everybody, on 8192 bytes of each NPU: cells of 8. */
 #include "daemon/service/tensors/places.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 static struct {
@@ -42,7 +43,7 @@ static int64_t field(const char *key)
 	return npumem_error_find(&p.world.error, key, -1);
 }
 
-START_TEST(alone_half_is_left)
+TEST(alone_half_is_left)
 {
 	ck_assert_int_eq(alloc(&p.one, 4088, false), 0);
 	ck_assert_int_eq(alloc(&p.one, 4096, false), NPUMEM_RESOURCE_EXHAUSTED);
@@ -58,10 +59,9 @@ START_TEST(alone_half_is_left)
 	ck_assert_int_eq(alloc(&p.one, NPUMEM_ANY, false), 0);
 	ck_assert_int_eq(world_n_tensors(&p.world), 3);
 }
-END_TEST
 
 /* 341 cells for each of two: 2728 bytes. */
-START_TEST(with_two_users_two_pieces_are_left)
+TEST(with_two_users_two_pieces_are_left)
 {
 	session_init(&p.two, &p.world.service, 1002, 1, NULL);
 	ck_assert_int_eq(alloc(&p.one, 2720, false), 0);
@@ -77,9 +77,8 @@ START_TEST(with_two_users_two_pieces_are_left)
 	session_deinit(&p.root);
 	session_deinit(&p.two);
 }
-END_TEST
 
-START_TEST(who_is_free_of_it)
+TEST(who_is_free_of_it)
 {
 	session_init(&p.two, &p.world.service, 500, 1, NULL);
 	ck_assert_int_eq(alloc(&p.two, 4096, false), 0);
@@ -90,9 +89,8 @@ START_TEST(who_is_free_of_it)
 		ck_assert_int_eq(alloc(&p.one, at + 64, false), 0);
 	session_deinit(&p.two);
 }
-END_TEST
 
-START_TEST(pinned_where_there_is_room)
+TEST(pinned_where_there_is_room)
 {
 	for (unsigned i = 0; i < 512; i++)
 		ck_assert_int_eq(alloc(&p.one, NPUMEM_ANY, true), 0);
@@ -100,18 +98,5 @@ START_TEST(pinned_where_there_is_room)
 	ck_assert(!tensors_lacked_room(&p.world.error));
 	ck_assert_int_eq(alloc(&p.one, NPUMEM_ANY, false), 0);
 }
-END_TEST
 
-Suite *suite_places(void)
-{
-	Suite *suite = suite_create("service/places");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_checked_fixture(tcase, begin, end);
-	tcase_add_test(tcase, alone_half_is_left);
-	tcase_add_test(tcase, with_two_users_two_pieces_are_left);
-	tcase_add_test(tcase, who_is_free_of_it);
-	tcase_add_test(tcase, pinned_where_there_is_room);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(begin, end)

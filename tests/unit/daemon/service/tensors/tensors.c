@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 struct bench {
@@ -32,7 +33,7 @@ static int alloc(struct bench *bench, const char *const *names, unsigned n, stru
 	return tensors_alloc(&bench->session, requests, names, n, tensors, &bench->world.error);
 }
 
-START_TEST(names_are_unique_per_uid)
+TEST(names_are_unique_per_uid)
 {
 	struct bench bench;
 	struct session other;
@@ -51,9 +52,8 @@ START_TEST(names_are_unique_per_uid)
 	session_deinit(&other);
 	bench_deinit(&bench);
 }
-END_TEST
 
-START_TEST(all_or_nothing)
+TEST(all_or_nothing)
 {
 	struct bench bench;
 	struct device_request requests[3] = {world_request(8, 100), world_request(8, 100), world_request(8, 9000)};
@@ -71,9 +71,8 @@ START_TEST(all_or_nothing)
 	ck_assert_ptr_null(names_find(&bench.world.service.names, 1001, "a"));
 	bench_deinit(&bench);
 }
-END_TEST
 
-START_TEST(counts_have_limits)
+TEST(counts_have_limits)
 {
 	struct bench bench;
 	const char *names[TENSORS_ALLOC_MAX + 1];
@@ -87,7 +86,6 @@ START_TEST(counts_have_limits)
 	ck_assert_ptr_nonnull(strstr(bench.world.error.message, "256"));
 	bench_deinit(&bench);
 }
-END_TEST
 
 static uint64_t free_all(struct session *session, struct tensor **tensors, size_t n)
 {
@@ -96,7 +94,7 @@ static uint64_t free_all(struct session *session, struct tensor **tensors, size_
 	return tensors_free(session, tensors, n);
 }
 
-START_TEST(free_takes_all_or_none)
+TEST(free_takes_all_or_none)
 {
 	struct bench bench;
 	struct tensor *tensors[3], *view;
@@ -141,9 +139,8 @@ START_TEST(free_takes_all_or_none)
 	ck_assert_int_eq(world_n_tensors(&bench.world), 0);
 	bench_deinit(&bench);
 }
-END_TEST
 
-START_TEST(a_view_counts_with_its_base)
+TEST(a_view_counts_with_its_base)
 {
 	struct bench bench;
 	struct tensor *base, *view, *again;
@@ -167,9 +164,8 @@ START_TEST(a_view_counts_with_its_base)
 	ck_assert_ptr_null(bench.session.unnamed->first);
 	bench_deinit(&bench);
 }
-END_TEST
 
-START_TEST(a_new_tensor_is_described_without_counting)
+TEST(a_new_tensor_is_described_without_counting)
 {
 	struct bench bench;
 	struct tensor *tensor;
@@ -189,10 +185,9 @@ START_TEST(a_new_tensor_is_described_without_counting)
 	ck_assert_uint_eq(counted.base_handle, 0);
 	bench_deinit(&bench);
 }
-END_TEST
 
 /* Each allocation of host memory fails once; the request is refused whole, or done whole. */
-START_TEST(host_memory_may_run_out_anywhere)
+TEST(host_memory_may_run_out_anywhere)
 {
 	const char *names[40];
 	char texts[40][16];
@@ -227,9 +222,8 @@ START_TEST(host_memory_may_run_out_anywhere)
 	/* Two chunks of the table, and one of the arena. */
 	ck_assert_uint_ge(n_refused, 3);
 }
-END_TEST
 
-START_TEST(a_view_without_host_memory_leaves_nothing)
+TEST(a_view_without_host_memory_leaves_nothing)
 {
 	bool hit = true;
 
@@ -250,11 +244,10 @@ START_TEST(a_view_without_host_memory_leaves_nothing)
 		bench_deinit(&bench);
 	}
 }
-END_TEST
 
 /* What a search for a place over others holds between two of its steps is charged to its uid, and given back at
  * its end, when it is cancelled, and where it may not be held. */
-START_TEST(a_search_is_charged_between_steps)
+TEST(a_search_is_charged_between_steps)
 {
 	struct bench bench;
 	struct tensor *tensors[1];
@@ -293,9 +286,8 @@ START_TEST(a_search_is_charged_between_steps)
 	ck_assert_int_eq(world_n_tensors(&bench.world), 1);
 	bench_deinit(&bench);
 }
-END_TEST
 
-START_TEST(host_memory_is_charged)
+TEST(host_memory_is_charged)
 {
 	const char *const names[] = {"a", "b"}, *const other[] = {"c"};
 	struct tensor *tensors[2], *view;
@@ -338,9 +330,8 @@ START_TEST(host_memory_is_charged)
 	ck_assert_uint_eq(*now, 0);
 	bench_deinit(&bench);
 }
-END_TEST
 
-START_TEST(a_name_is_exchanged)
+TEST(a_name_is_exchanged)
 {
 	struct bench bench;
 	struct session other, root;
@@ -383,9 +374,8 @@ START_TEST(a_name_is_exchanged)
 	session_deinit(&other);
 	bench_deinit(&bench);
 }
-END_TEST
 
-START_TEST(what_has_no_name_gets_none)
+TEST(what_has_no_name_gets_none)
 {
 	struct bench bench;
 	struct tensor *tensor;
@@ -396,26 +386,4 @@ START_TEST(what_has_no_name_gets_none)
 	ck_assert_int_eq(tensors_rename(&bench.session, tensor, "a", &bench.world.error), NPUMEM_INVALID);
 	ck_assert_ptr_null(names_find(&bench.world.service.names, 1001, "a"));
 	bench_deinit(&bench);
-}
-END_TEST
-
-Suite *suite_tensors(void)
-{
-	Suite *suite = suite_create("service/tensors");
-	TCase *tcase = tcase_create("all");
-
-	tcase_add_test(tcase, names_are_unique_per_uid);
-	tcase_add_test(tcase, all_or_nothing);
-	tcase_add_test(tcase, counts_have_limits);
-	tcase_add_test(tcase, free_takes_all_or_none);
-	tcase_add_test(tcase, a_view_counts_with_its_base);
-	tcase_add_test(tcase, a_new_tensor_is_described_without_counting);
-	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
-	tcase_add_test(tcase, a_view_without_host_memory_leaves_nothing);
-	tcase_add_test(tcase, a_search_is_charged_between_steps);
-	tcase_add_test(tcase, host_memory_is_charged);
-	tcase_add_test(tcase, a_name_is_exchanged);
-	tcase_add_test(tcase, what_has_no_name_gets_none);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

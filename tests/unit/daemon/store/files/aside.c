@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "daemon/store/files/aside.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/store/state.h"
 
 static struct {
@@ -79,7 +80,7 @@ static void check_state(const char *directory)
 	state.options.directory = state.directory;
 }
 
-START_TEST(it_is_whole_and_says_why)
+TEST(it_is_whole_and_says_why)
 {
 	char folder[160];
 
@@ -98,10 +99,9 @@ START_TEST(it_is_whole_and_says_why)
 	check_state(folder);
 	remove_all();
 }
-END_TEST
 
 /* Two within one second have two names. */
-START_TEST(there_are_no_more_than_allowed)
+TEST(there_are_no_more_than_allowed)
 {
 	make_state();
 	for (unsigned i = 0; i < 2; i++) {
@@ -120,10 +120,9 @@ START_TEST(there_are_no_more_than_allowed)
 	state_close(true);
 	remove_all();
 }
-END_TEST
 
 /* Dies at each call. The next process finds the old state in one place, and never a part of it. */
-START_TEST(wherever_it_dies)
+TEST(wherever_it_dies, .to = 2)
 {
 	unsigned n_kept = 0, n_moved = 0;
 	bool is_other_again = _i;
@@ -169,18 +168,4 @@ START_TEST(wherever_it_dies)
 	ck_assert_uint_gt(n_moved, 5);
 	ck_assert(is_other_again || n_kept > 5);
 	dying.at = 0;
-}
-END_TEST
-
-Suite *suite_aside(void)
-{
-	Suite *suite = suite_create("store/aside");
-	TCase *tcase = tcase_create("aside");
-
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, it_is_whole_and_says_why);
-	tcase_add_test(tcase, there_are_no_more_than_allowed);
-	tcase_add_loop_test(tcase, wherever_it_dies, 0, 2);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

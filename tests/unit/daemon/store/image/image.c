@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/store/state.h"
 
 enum { PAGES = 600, MEMORY_BYTES = PAGES * 4096, WRITERS = 3 };
@@ -105,7 +106,7 @@ static void check(void)
 }
 
 /* _i: after so many pieces everything changes. */
-START_TEST(what_changes_later_is_not_in_it)
+TEST(what_changes_later_is_not_in_it, .to = 6)
 {
 	state.options.durable = _i % 2;
 	state_open();
@@ -128,9 +129,8 @@ START_TEST(what_changes_later_is_not_in_it)
 	open_copy();
 	check();
 }
-END_TEST
 
-START_TEST(the_next_one_is_of_its_own_moment)
+TEST(the_next_one_is_of_its_own_moment)
 {
 	state_open();
 	ck_assert_int_eq(store_image_begin(state.store), 0);
@@ -148,7 +148,6 @@ START_TEST(the_next_one_is_of_its_own_moment)
 	open_copy();
 	check();
 }
-END_TEST
 
 /* ---- threads ---- */
 
@@ -166,7 +165,7 @@ static void *write_on(void *arg)
 	return NULL;
 }
 
-START_TEST(writers_on_other_threads)
+TEST(writers_on_other_threads)
 {
 	pthread_t threads[WRITERS];
 
@@ -183,7 +182,6 @@ START_TEST(writers_on_other_threads)
 	open_copy();
 	check();
 }
-END_TEST
 
 /* ---- failures ---- */
 
@@ -208,7 +206,7 @@ static void free_it(void *ctx, void *at)
 }
 
 /* _i: 0 mappings fail, 1 memory. */
-START_TEST(without_room_there_is_none)
+TEST(without_room_there_is_none, .to = 2)
 {
 	static const struct store_hooks hooks = {.fail = fail_call};
 	static const struct heap heap = {alloc_or_fail, free_it, NULL};
@@ -235,18 +233,5 @@ START_TEST(without_room_there_is_none)
 	open_copy();
 	check();
 }
-END_TEST
 
-Suite *suite_image(void)
-{
-	Suite *suite = suite_create("store/image");
-	TCase *tcase = tcase_create("image");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_loop_test(tcase, what_changes_later_is_not_in_it, 0, 6);
-	tcase_add_test(tcase, the_next_one_is_of_its_own_moment);
-	tcase_add_test(tcase, writers_on_other_threads);
-	tcase_add_loop_test(tcase, without_room_there_is_none, 0, 2);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(set_up, tear_down)

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "daemon/store/image/image.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/store/state.h"
 
 /* A checksum more than there are parts. */
@@ -84,7 +85,7 @@ static void check_whole(void)
 	state_close(true);
 }
 
-START_TEST(it_is_none)
+TEST(it_is_none)
 {
 	check_refused(10, "manifest: is not the manifest of a snapshot");
 	check_refused(0, "manifest: is not the manifest of a snapshot");
@@ -95,9 +96,8 @@ START_TEST(it_is_none)
 	check_refused(whole_bytes, "manifest: is of another version");
 	check_whole();
 }
-END_TEST
 
-START_TEST(it_is_damaged)
+TEST(it_is_damaged)
 {
 	check_refused(whole_bytes - 1, "manifest: is damaged");
 	check_refused(whole_bytes + 1, "manifest: is damaged");
@@ -107,9 +107,8 @@ START_TEST(it_is_damaged)
 	check_refused(whole_bytes, "manifest: is damaged");
 	check_whole();
 }
-END_TEST
 
-START_TEST(it_is_of_other_files)
+TEST(it_is_of_other_files)
 {
 	changed.manifest.bytes[FORMAT_MEMORY] += 4096;
 	manifest_close(&changed.manifest);
@@ -122,9 +121,8 @@ START_TEST(it_is_of_other_files)
 	check_refused(whole_bytes, "its bytes from 0 to ");
 	check_whole();
 }
-END_TEST
 
-START_TEST(it_is_no_file_or_too_long)
+TEST(it_is_no_file_or_too_long)
 {
 	const char *path = state_path_in(copy, MANIFEST_NAME);
 
@@ -142,18 +140,5 @@ START_TEST(it_is_no_file_or_too_long)
 	put(whole.bytes, whole_bytes);
 	check_whole();
 }
-END_TEST
 
-Suite *suite_manifest(void)
-{
-	Suite *suite = suite_create("store/manifest");
-	TCase *tcase = tcase_create("manifest");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, it_is_none);
-	tcase_add_test(tcase, it_is_damaged);
-	tcase_add_test(tcase, it_is_of_other_files);
-	tcase_add_test(tcase, it_is_no_file_or_too_long);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(set_up, tear_down)

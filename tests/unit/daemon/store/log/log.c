@@ -5,6 +5,7 @@
 
 #include "daemon/store/files/format.h"
 #include "daemon/store/log/shares.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/store/state.h"
 
 static void open_durable(void)
@@ -38,7 +39,7 @@ static char byte_at(size_t off)
 }
 
 /* What was not written out is gone together, memory and tables. */
-START_TEST(a_kill_leaves_whole_rounds)
+TEST(a_kill_leaves_whole_rounds)
 {
 	open_durable();
 	put(1, "first");
@@ -51,11 +52,10 @@ START_TEST(a_kill_leaves_whole_rounds)
 	ck_assert(byte_at(100) == 'a' && byte_at(149) == 'a' && !byte_at(150));
 	state_close(true);
 }
-END_TEST
 
 /* The rounds before the damaged one count, and none behind it. The files' own copies are put back, as the disk may
  * not have them. */
-START_TEST(a_damaged_round_ends_it)
+TEST(a_damaged_round_ends_it, .to = 4)
 {
 	char *files[STATE_FILES];
 	size_t bytes[STATE_FILES];
@@ -94,10 +94,9 @@ START_TEST(a_damaged_round_ends_it)
 	ck_assert(!state_tells("damaged") && !state_tells("lost"));
 	state_close(true);
 }
-END_TEST
 
 /* Many times the log's length, in rounds of every length. */
-START_TEST(it_begins_anew)
+TEST(it_begins_anew)
 {
 	open_durable();
 	for (unsigned i = 1; i <= 600; i++) {
@@ -116,7 +115,6 @@ START_TEST(it_begins_anew)
 	ck_assert(state.report.was_clean);
 	state_close(true);
 }
-END_TEST
 
 /* The journal as it was at its last two syncs. */
 static struct {
@@ -146,7 +144,7 @@ static void keep_and_flush(size_t off, char what, size_t bytes)
 
 /* The disk may take the end of a write before its beginning. Where the log begins anew, the round that was first
  * until then must not be found as if nothing had followed it. */
-START_TEST(it_begins_anew_when_the_power_goes)
+TEST(it_begins_anew_when_the_power_goes)
 {
 	enum { FIRST_SECTOR = 512 };
 	static const struct store_hooks hooks = {.synced = copy_journal};
@@ -172,7 +170,6 @@ START_TEST(it_begins_anew_when_the_power_goes)
 	for (unsigned i = 0; i < 2; i++)
 		free(journals[i].text);
 }
-END_TEST
 
 /* A round that changes the first byte of local memory. */
 struct forged {
@@ -234,7 +231,7 @@ static uint64_t last_round(void)
 
 /* Elements stay behind the log's end from before it began anew. A client that knew the next number, as from a
  * daemon of its own, could make recovery take them for a round. */
-START_TEST(elements_are_no_round)
+TEST(elements_are_no_round)
 {
 	struct forged forged = forge(0);
 
@@ -248,10 +245,9 @@ START_TEST(elements_are_no_round)
 	ck_assert_int_eq(byte_at(0), 0);
 	state_close(true);
 }
-END_TEST
 
 /* A commit that is longer than the log. */
-START_TEST(one_that_is_longer_than_the_log)
+TEST(one_that_is_longer_than_the_log)
 {
 	enum { N = 1000 };
 	static const char text[STORE_TENSOR_BYTES_MAX];
@@ -269,10 +265,9 @@ START_TEST(one_that_is_longer_than_the_log)
 	ck_assert_int_eq(byte_at(9), 'x');
 	state_close(true);
 }
-END_TEST
 
 /* A round that is longer than the log takes no more of the disk, as it goes in pieces. */
-START_TEST(a_round_longer_than_the_log)
+TEST(a_round_longer_than_the_log)
 {
 	enum { N = 100, BYTES = 9000 }; /* 3.5 times the log */
 	struct stat before, after;
@@ -297,10 +292,9 @@ START_TEST(a_round_longer_than_the_log)
 	ck_assert_int_eq(byte_at(N - 1 + BYTES - 1), 'a' + (N - 1) % 20);
 	state_close(true);
 }
-END_TEST
 
 /* A user that has its share of a round changes nothing more until the next one. */
-START_TEST(shares_of_changes_of_tables)
+TEST(shares_of_changes_of_tables)
 {
 	static const char text[STORE_TENSOR_BYTES_MAX];
 	static const int one, other, growing;
@@ -328,10 +322,9 @@ START_TEST(shares_of_changes_of_tables)
 	store_detach(state.store);
 	state_close(true);
 }
-END_TEST
 
 /* Nor does the disk know of a table's new length. */
-START_TEST(a_table_that_grew)
+TEST(a_table_that_grew)
 {
 	struct stat stat_of;
 
@@ -348,10 +341,9 @@ START_TEST(a_table_that_grew)
 	ck_assert(!state_tells("lost"));
 	state_close(true);
 }
-END_TEST
 
 /* Moving it takes milliseconds of a turn where it is large. */
-START_TEST(a_table_that_grows_stays_where_it_is)
+TEST(a_table_that_grows_stays_where_it_is, .to = 2)
 {
 	const void *at;
 	size_t bytes;
@@ -367,10 +359,9 @@ START_TEST(a_table_that_grows_stays_where_it_is)
 	state_reopen(false);
 	state_close(true);
 }
-END_TEST
 
 /* A state goes on with, and without. */
-START_TEST(from_one_to_the_other)
+TEST(from_one_to_the_other)
 {
 	for (unsigned i = 0; i < 6; i++) {
 		state.options.durable = i & 1;
@@ -384,7 +375,6 @@ START_TEST(from_one_to_the_other)
 		state_close(i & 2);
 	}
 }
-END_TEST
 
 /* ---- threads ---- */
 
@@ -414,7 +404,7 @@ static void wait_until_synced(void)
 }
 
 /* Others wait where the disk is behind; this one does not. */
-START_TEST(changes_of_many_threads)
+TEST(changes_of_many_threads)
 {
 	pthread_t writer, others[4];
 	unsigned n_rounds = 0;
@@ -441,7 +431,6 @@ START_TEST(changes_of_many_threads)
 	ck_assert(state_has(STORE_TENSORS, 199, "cell"));
 	state_close(true);
 }
-END_TEST
 
 static atomic_uint sync_us;
 
@@ -460,7 +449,7 @@ static void want(uint64_t *client)
 
 /* The first one comes back at once, and the others a little later. Where they do not come back the round begins
  * without them, and the next one expects no more than came. */
-START_TEST(a_round_waits_for_clients_that_were_just_answered)
+TEST(a_round_waits_for_clients_that_were_just_answered)
 {
 	static const struct store_hooks hooks = {.synced = sync_slowly};
 	uint64_t first = 0, second = 0, third = 0;
@@ -497,7 +486,6 @@ START_TEST(a_round_waits_for_clients_that_were_just_answered)
 	ck_assert_uint_eq(n_rounds, 4);
 	state_close(true);
 }
-END_TEST
 
 static _Thread_local const void *thread_user;
 
@@ -539,7 +527,7 @@ static void await(const struct keeper *keeper, unsigned n)
 }
 
 /* No round is made until each user has what it may have. */
-START_TEST(a_full_round_has_room_for_another_user)
+TEST(a_full_round_has_room_for_another_user)
 {
 	struct keeper many[] = {{"a", 0, 64, 0, 0}, {"a", 1 << 16, 64, 0, 0}}, few = {"b", 1 << 17, 1, 0, 0};
 
@@ -564,10 +552,9 @@ START_TEST(a_full_round_has_room_for_another_user)
 	store_detach(state.store);
 	state_close(true);
 }
-END_TEST
 
 /* It waits for all that the other one changes. */
-START_TEST(a_user_that_only_waits_keeps_a_round_short)
+TEST(a_user_that_only_waits_keeps_a_round_short)
 {
 	struct keeper one = {"a", 0, 64, 0, 0};
 	uint64_t round = 0;
@@ -587,10 +574,9 @@ START_TEST(a_user_that_only_waits_keeps_a_round_short)
 	store_detach(state.store);
 	state_close(true);
 }
-END_TEST
 
 /* A byte takes a record of 24. */
-START_TEST(a_share_counts_what_the_log_gets)
+TEST(a_share_counts_what_the_log_gets)
 {
 	static const int user, other;
 	uint64_t round = 0;
@@ -606,10 +592,9 @@ START_TEST(a_share_counts_what_the_log_gets)
 	store_detach(state.store);
 	state_close(true);
 }
-END_TEST
 
 /* A byte of a page is a page for the disk. Of a page that has changed, only its bytes count. */
-START_TEST(a_share_counts_pages)
+TEST(a_share_counts_pages)
 {
 	static const int user, other;
 	uint64_t round = 0;
@@ -632,7 +617,6 @@ START_TEST(a_share_counts_pages)
 	store_detach(state.store);
 	state_close(true);
 }
-END_TEST
 
 static uint64_t first_seq(void)
 {
@@ -645,7 +629,7 @@ static uint64_t first_seq(void)
 }
 
 /* What the sync of the files has to write is bounded, however short the log is. */
-START_TEST(it_begins_anew_after_many_pages)
+TEST(it_begins_anew_after_many_pages)
 {
 	enum { PAGES = 4096, A_ROUND = 64 };
 	uint64_t seq;
@@ -672,7 +656,6 @@ START_TEST(it_begins_anew_after_many_pages)
 	ck_assert(byte_at(PAGES / 2 * (size_t)FORMAT_PAGE_BYTES) == 'b' && byte_at(0) == 15);
 	state_close(true);
 }
-END_TEST
 
 static int fail_syncs(void *ctx, const char *call)
 {
@@ -680,7 +663,7 @@ static int fail_syncs(void *ctx, const char *call)
 }
 
 /* A thread that waits for room goes on. */
-START_TEST(a_disk_that_fails)
+TEST(a_disk_that_fails)
 {
 	bool fails = false;
 	const struct store_hooks hooks = {.fail = fail_syncs, .ctx = &fails};
@@ -703,33 +686,5 @@ START_TEST(a_disk_that_fails)
 	ck_assert_int_eq(store_close(state.store, true), -EIO);
 	state.store = NULL;
 }
-END_TEST
 
-Suite *suite_log(void)
-{
-	Suite *suite = suite_create("store/log");
-	TCase *tcase = tcase_create("log");
-
-	tcase_add_checked_fixture(tcase, state_set_up, state_tear_down);
-	tcase_add_test(tcase, a_kill_leaves_whole_rounds);
-	tcase_add_loop_test(tcase, a_damaged_round_ends_it, 0, 4);
-	tcase_add_test(tcase, it_begins_anew);
-	tcase_add_test(tcase, it_begins_anew_when_the_power_goes);
-	tcase_add_test(tcase, elements_are_no_round);
-	tcase_add_test(tcase, one_that_is_longer_than_the_log);
-	tcase_add_test(tcase, a_round_longer_than_the_log);
-	tcase_add_test(tcase, shares_of_changes_of_tables);
-	tcase_add_test(tcase, a_table_that_grew);
-	tcase_add_loop_test(tcase, a_table_that_grows_stays_where_it_is, 0, 2);
-	tcase_add_test(tcase, from_one_to_the_other);
-	tcase_add_test(tcase, changes_of_many_threads);
-	tcase_add_test(tcase, a_round_waits_for_clients_that_were_just_answered);
-	tcase_add_test(tcase, a_full_round_has_room_for_another_user);
-	tcase_add_test(tcase, a_user_that_only_waits_keeps_a_round_short);
-	tcase_add_test(tcase, a_share_counts_what_the_log_gets);
-	tcase_add_test(tcase, a_share_counts_pages);
-	tcase_add_test(tcase, it_begins_anew_after_many_pages);
-	tcase_add_test(tcase, a_disk_that_fails);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(state_set_up, state_tear_down)

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/daemon/store/script.h"
 
 enum { DISK_BYTES = 4 << 20, SECTOR_BYTES = 512, STOPPED = 42 };
@@ -213,7 +214,7 @@ static unsigned rounds(void)
 	return value ? (unsigned)strtoul(value, NULL, 0) : 40;
 }
 
-START_TEST(durable_means_on_the_disk)
+TEST(durable_means_on_the_disk, .is_slow = true)
 {
 	struct script_model model = {0};
 	uint64_t chance = seed();
@@ -238,7 +239,6 @@ START_TEST(durable_means_on_the_disk)
 		state_close(false);
 	}
 }
-END_TEST
 
 /* Each cell is one that was put once. */
 static void cells_are_real(const struct store *store)
@@ -257,7 +257,7 @@ static void cells_are_real(const struct store *store)
 		}
 }
 
-START_TEST(otherwise_it_is_told)
+TEST(otherwise_it_is_told, .is_slow = true)
 {
 	uint64_t chance = seed();
 
@@ -277,17 +277,5 @@ START_TEST(otherwise_it_is_told)
 		state_close(false);
 	}
 }
-END_TEST
 
-Suite *suite_power(void)
-{
-	Suite *suite = suite_create("store/power");
-	TCase *tcase = tcase_create("power");
-	tcase_set_tags(tcase, "slow");
-
-	tcase_add_checked_fixture(tcase, state_set_up, state_tear_down);
-	tcase_add_test(tcase, durable_means_on_the_disk);
-	tcase_add_test(tcase, otherwise_it_is_told);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(state_set_up, state_tear_down)

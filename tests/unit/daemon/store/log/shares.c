@@ -1,6 +1,6 @@
 /* How the room of a round is divided among users. */
 #include "daemon/store/log/shares.h"
-#include <check.h>
+#include "tests/support/test.h"
 
 enum { PIECE = 64 << 10 };
 
@@ -31,7 +31,7 @@ static void begin(void)
 	now = before = (struct shares){.n = 0};
 }
 
-START_TEST(one_user_has_the_whole_round)
+TEST(one_user_has_the_whole_round)
 {
 	begin();
 	for (unsigned i = 0; i < 3; i++) {
@@ -39,18 +39,16 @@ START_TEST(one_user_has_the_whole_round)
 		next_round();
 	}
 }
-END_TEST
 
-START_TEST(a_user_that_comes_finds_room)
+TEST(a_user_that_comes_finds_room)
 {
 	begin();
 	fill(&users[0]);
 	ck_assert_uint_eq(fill(&users[1]), SHARES_TOGETHER / 2);
 	ck_assert(!shares_have_room(&now, &before, &users[0], 1));
 }
-END_TEST
 
-START_TEST(several_have_equal_shares)
+TEST(several_have_equal_shares)
 {
 	begin();
 	fill(&users[0]);
@@ -66,10 +64,9 @@ START_TEST(several_have_equal_shares)
 	next_round();
 	ck_assert_uint_eq(fill(&users[0]), SHARES_ALONE);
 }
-END_TEST
 
 /* The round that follows its answer may be taken before the user comes again. */
-START_TEST(a_user_that_comes_in_each_second_round_is_not_alone)
+TEST(a_user_that_comes_in_each_second_round_is_not_alone)
 {
 	begin();
 	for (unsigned i = 0; i < 6; i++) {
@@ -79,10 +76,9 @@ START_TEST(a_user_that_comes_in_each_second_round_is_not_alone)
 		next_round();
 	}
 }
-END_TEST
 
 /* So many that are known from before leave places for those that come. */
-START_TEST(users_of_earlier_rounds_leave_places)
+TEST(users_of_earlier_rounds_leave_places)
 {
 	begin();
 	for (unsigned i = 0; i < SHARES_USERS_MAX; i++)
@@ -94,10 +90,9 @@ START_TEST(users_of_earlier_rounds_leave_places)
 		shares_add(&now, &users[i + SHARES_USERS_MAX / 2], 1);
 	ck_assert_uint_eq(now.n, SHARES_USERS_MAX);
 }
-END_TEST
 
 /* Also a change that is larger than its user's share. */
-START_TEST(an_empty_share_takes_any_change)
+TEST(an_empty_share_takes_any_change)
 {
 	begin();
 	for (unsigned i = 0; i < SHARES_USERS_MAX; i++) {
@@ -106,9 +101,8 @@ START_TEST(an_empty_share_takes_any_change)
 		ck_assert(!shares_have_room(&now, &before, &users[i], 1));
 	}
 }
-END_TEST
 
-START_TEST(users_beyond_the_list_share_the_last_place)
+TEST(users_beyond_the_list_share_the_last_place)
 {
 	begin();
 	for (unsigned i = 0; i < SHARES_USERS_MAX - 1; i++)
@@ -120,10 +114,9 @@ START_TEST(users_beyond_the_list_share_the_last_place)
 	next_round();
 	ck_assert(shares_have_room(&now, &before, &users[SHARES_USERS_MAX], 1));
 }
-END_TEST
 
 /* A user that fills memory all the time still changes tables, and others that do count it. */
-START_TEST(changes_of_tables_have_a_share_of_their_own)
+TEST(changes_of_tables_have_a_share_of_their_own)
 {
 	begin();
 	fill(&users[0]);
@@ -142,22 +135,4 @@ START_TEST(changes_of_tables_have_a_share_of_their_own)
 	ck_assert(!shares_have_cells(&now, &before, &users[0]));
 	/* Changes of tables take nothing of what it may write. */
 	ck_assert_uint_eq(fill(&users[0]), SHARES_TOGETHER / 2);
-}
-END_TEST
-
-Suite *suite_shares(void)
-{
-	Suite *suite = suite_create("store/shares");
-	TCase *tcase = tcase_create("shares");
-
-	tcase_add_test(tcase, one_user_has_the_whole_round);
-	tcase_add_test(tcase, a_user_that_comes_finds_room);
-	tcase_add_test(tcase, several_have_equal_shares);
-	tcase_add_test(tcase, a_user_that_comes_in_each_second_round_is_not_alone);
-	tcase_add_test(tcase, users_of_earlier_rounds_leave_places);
-	tcase_add_test(tcase, an_empty_share_takes_any_change);
-	tcase_add_test(tcase, changes_of_tables_have_a_share_of_their_own);
-	tcase_add_test(tcase, users_beyond_the_list_share_the_last_place);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

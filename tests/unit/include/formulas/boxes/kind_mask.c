@@ -2,11 +2,11 @@
  * elements, and against the counts of blocks. */
 #include "include/formulas/boxes/kind_mask.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/support/random_place.h"
+#include "tests/support/test.h"
 
 static const int64_t n_npus[] = {1, 2, 3, 4, 7, 8, 64, 70, 1024};
 
@@ -75,7 +75,7 @@ static void check_until(const struct stage *stage, const struct kind_mask *mask,
 }
 
 /* Any kinds on any window of any place. */
-START_TEST(as_painted)
+TEST(as_painted, .to = sizeof(n_npus) / sizeof(n_npus[0]))
 {
 	static struct stage stage;
 	uint64_t random = 100 + (uint64_t)_i;
@@ -93,10 +93,9 @@ START_TEST(as_painted)
 		}
 	}
 }
-END_TEST
 
 /* No byte is of two kinds, and each is of one; over all NPUs they are as many as the place says. */
-START_TEST(disjoint_and_counted)
+TEST(disjoint_and_counted, .to = sizeof(n_npus) / sizeof(n_npus[0]))
 {
 	uint64_t random = 300 + (uint64_t)_i;
 	for (unsigned round = 0; round < (n_npus[_i] > 64 ? 3 : 30); round++) {
@@ -133,10 +132,9 @@ START_TEST(disjoint_and_counted)
 		ck_assert_int_eq(blocks.empty, place.blocks.empty);
 	}
 }
-END_TEST
 
 /* Between two cuts all NPUs look the same. */
-START_TEST(groups_of_npus)
+TEST(groups_of_npus, .to = sizeof(n_npus) / sizeof(n_npus[0]))
 {
 	static struct stage stage, other;
 	uint64_t random = 500 + (uint64_t)_i;
@@ -156,17 +154,4 @@ START_TEST(groups_of_npus)
 		EXPECT(cut || !memcmp(stage.kinds, other.kinds, sizeof(other.kinds)));
 		ck_assert_uint_eq(kind_mask_cuts(&stage.geometry, &stage.place, KIND_MASK_ALL, cuts), 0);
 	}
-}
-END_TEST
-
-Suite *suite_kind_mask(void)
-{
-	Suite *suite = suite_create("kind_mask");
-	TCase *tcase = tcase_create("kind_mask");
-	const int n = sizeof(n_npus) / sizeof(n_npus[0]);
-	tcase_add_loop_test(tcase, as_painted, 0, n);
-	tcase_add_loop_test(tcase, disjoint_and_counted, 0, n);
-	tcase_add_loop_test(tcase, groups_of_npus, 0, n);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,9 +1,9 @@
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "include/formulas/boxes/lattice.h"
+#include "tests/support/test.h"
 #include "tests/unit/include/formulas/specs.h"
 
 enum { OFFSETS = 1 << 13 };
@@ -42,7 +42,7 @@ static void check_difference(const struct lattice *box, const int64_t difference
 }
 
 /* Small boxes against the walk: collisions, and what a moved copy shares. */
-START_TEST(random_boxes)
+TEST(random_boxes, .to = 4)
 {
 	static unsigned hits[OFFSETS];
 	uint64_t state = 20 + (uint64_t)_i;
@@ -73,7 +73,6 @@ START_TEST(random_boxes)
 	ck_assert_uint_gt(clean, 200);
 	ck_assert_uint_gt(some_shared, 100);
 }
-END_TEST
 
 static const struct {
 	struct lattice box;
@@ -96,7 +95,7 @@ static const struct {
 };
 
 /* Boxes near 2^30 offsets are decided, without a walk, at once. */
-START_TEST(large_boxes)
+TEST(large_boxes, .to = sizeof(large) / sizeof(large[0]))
 {
 	clock_t start = clock();
 	int64_t difference[LATTICE_DIMS];
@@ -108,15 +107,4 @@ START_TEST(large_boxes)
 		lattice_shared(&large[_i].box, 12345);
 	double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
 	ck_assert_msg(seconds < 0.5, "took %.3f s", seconds);
-}
-END_TEST
-
-Suite *suite_lattice(void)
-{
-	Suite *suite = suite_create("lattice");
-	TCase *tcase = tcase_create("lattice");
-	tcase_add_loop_test(tcase, random_boxes, 0, 4);
-	tcase_add_loop_test(tcase, large_boxes, 0, sizeof(large) / sizeof(large[0]));
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

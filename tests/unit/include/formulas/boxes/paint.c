@@ -1,3 +1,4 @@
+#include "tests/support/test.h"
 #include "tests/unit/include/formulas/map.h"
 #include "tests/unit/include/formulas/specs.h"
 
@@ -12,7 +13,7 @@ static void check_sum(const struct npumem_geometry *geometry, const struct npume
 }
 
 /* Random specs of every layout, mode, X and start NPU against the map: places, painted kinds, counts. */
-START_TEST(random_specs)
+TEST(random_specs, .to = sizeof(n_npus) / sizeof(n_npus[0]))
 {
 	struct npumem_geometry geometry = {.n_npus = n_npus[_i], .npu_bytes = 1 << 20, .n_banks = 1};
 	uint64_t state = 77 + (uint64_t)_i;
@@ -34,11 +35,10 @@ START_TEST(random_specs)
 	for (int layout = NPUMEM_ALIGNED; layout <= NPUMEM_STRIDED; layout++)
 		ck_assert_uint_gt(resolved[layout], 0);
 }
-END_TEST
 
 /* Rows 0 and 1 of X channels from NPU 1 are never on one NPU, so they may share offsets; the empty bytes are then
  * those that the other row's offsets leave. */
-START_TEST(rows_that_never_meet)
+TEST(rows_that_never_meet)
 {
 	const struct npumem_geometry geometry = {.n_npus = 4, .npu_bytes = 1 << 16, .n_banks = 1, .eu_bytes = 128};
 	for (int64_t c = 1; c < 40; c++) {
@@ -54,10 +54,9 @@ START_TEST(rows_that_never_meet)
 			map_check(&geometry, &place, false);
 	}
 }
-END_TEST
 
 /* Any window gives the same as the whole, and adds to what is there. */
-START_TEST(windows)
+TEST(windows)
 {
 	const struct npumem_geometry geometry = {.n_npus = 3, .npu_bytes = 1 << 20, .n_banks = 1, .eu_bytes = 64};
 	uint64_t state = 5;
@@ -84,10 +83,9 @@ START_TEST(windows)
 		}
 	}
 }
-END_TEST
 
 /* A window of a tensor of a GiB costs what the window does. */
-START_TEST(large_windows)
+TEST(large_windows)
 {
 	const struct npumem_geometry geometry = {.n_npus = 1, .npu_bytes = 1 << 30, .n_banks = 1, .eu_bytes = 128};
 	struct npumem_spec specs[4] = {
@@ -113,10 +111,9 @@ START_TEST(large_windows)
 		}
 	}
 }
-END_TEST
 
 /* The places of views: strides that belong to a larger tensor, a narrow last channel, an offset start NPU. */
-START_TEST(views)
+TEST(views)
 {
 	const struct npumem_geometry geometry = {.n_npus = 4, .npu_bytes = 1 << 16, .n_banks = 1, .eu_bytes = 128};
 	struct npumem_spec spec = specs_tensor(NPUMEM_INT16, 5, 11, 6, 7);
@@ -169,18 +166,4 @@ START_TEST(views)
 		map_free(&map);
 	}
 	free(kinds);
-}
-END_TEST
-
-Suite *suite_paint(void)
-{
-	Suite *suite = suite_create("paint");
-	TCase *tcase = tcase_create("paint");
-	tcase_add_loop_test(tcase, random_specs, 0, sizeof(n_npus) / sizeof(n_npus[0]));
-	tcase_add_test(tcase, rows_that_never_meet);
-	tcase_add_test(tcase, windows);
-	tcase_add_test(tcase, large_windows);
-	tcase_add_test(tcase, views);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,7 +1,8 @@
+#include "tests/support/test.h"
 #include "tests/unit/include/formulas/specs.h"
 
 /* "ceil(H * W / 32) * 32 if the data type is 32-bit, / 64 if 16-bit, / 128 if 8-bit", at the seed's 128 bytes. */
-START_TEST(c_stride)
+TEST(c_stride)
 {
 	struct npumem_geometry geometry;
 	npumem_geometry_default(&geometry);
@@ -22,10 +23,9 @@ START_TEST(c_stride)
 		}
 	}
 }
-END_TEST
 
 /* A chip preset aligns to its EU bytes; a word wider than those is not split. */
-START_TEST(eu_bytes)
+TEST(eu_bytes)
 {
 	struct npumem_geometry geometry;
 	ck_assert(npumem_geometry_chip("sg2380", &geometry));
@@ -39,15 +39,4 @@ START_TEST(eu_bytes)
 	place = specs_resolve(&geometry, &spec);
 	ck_assert_int_eq(place.stride.c, 21);
 	ck_assert_int_eq(place.align_bytes, 8);
-}
-END_TEST
-
-Suite *suite_aligned(void)
-{
-	Suite *suite = suite_create("aligned");
-	TCase *tcase = tcase_create("aligned");
-	tcase_add_test(tcase, c_stride);
-	tcase_add_test(tcase, eu_bytes);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,6 +1,7 @@
+#include "tests/support/test.h"
 #include "tests/unit/include/formulas/specs.h"
 
-START_TEST(strides)
+TEST(strides)
 {
 	struct npumem_geometry geometry;
 	npumem_geometry_default(&geometry);
@@ -15,9 +16,8 @@ START_TEST(strides)
 	ck_assert_int_eq(place.blocks.data, 3 * 70 * 35);
 	ck_assert_int_eq(place.blocks.empty, 3 * (64 * 3 - 70) * 35);
 }
-END_TEST
 
-START_TEST(packed)
+TEST(packed)
 {
 	struct npumem_geometry geometry;
 	npumem_geometry_default(&geometry);
@@ -29,15 +29,4 @@ START_TEST(packed)
 	ck_assert_int_eq(place.words_n, 3);
 	ck_assert_int_eq(place.bytes_per_npu, 3 * 9 * 4);
 	ck_assert_int_eq(place.blocks.dummy, 2 * 9 * 2);
-}
-END_TEST
-
-Suite *suite_compact(void)
-{
-	Suite *suite = suite_create("compact");
-	TCase *tcase = tcase_create("compact");
-	tcase_add_test(tcase, strides);
-	tcase_add_test(tcase, packed);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

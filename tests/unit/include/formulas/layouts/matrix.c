@@ -1,6 +1,7 @@
+#include "tests/support/test.h"
 #include "tests/unit/include/formulas/specs.h"
 
-START_TEST(refused)
+TEST(refused)
 {
 	struct npumem_spec spec = specs_matrix(NPUMEM_FP32, 0, 40, 0);
 	specs_refused(&specs_seed, &spec, "rows is 0, which is not in 1..2147483647");
@@ -14,10 +15,9 @@ START_TEST(refused)
 	spec = specs_matrix(NPUMEM_FP32, 9, 40, 0);
 	specs_refused(&specs_seed, &spec, "needs 1152 bytes on each NPU, an NPU has 1024");
 }
-END_TEST
 
 /* Column c of a row is channel c / W, element c % W; the shape that was given does not count. */
-START_TEST(view_as_tensor)
+TEST(view_as_tensor)
 {
 	const struct npumem_geometry geometry = {4, 2048, 1, 128};
 	struct npumem_spec spec = specs_matrix(NPUMEM_INT16, 3, 29, 4);
@@ -40,10 +40,9 @@ START_TEST(view_as_tensor)
 	ck_assert_int_eq(place.blocks.data, 87 * 2);
 	ck_assert_int_eq(place.blocks.empty, 3 * (3 * 4 - 8) * 128);
 }
-END_TEST
 
 /* In a packed mode it is the rows that are packed. */
-START_TEST(packed_rows)
+TEST(packed_rows)
 {
 	struct npumem_spec spec = specs_matrix(NPUMEM_INT8, 6, 10, 5);
 	spec.mode = NPUMEM_MODE_4N;
@@ -56,16 +55,4 @@ START_TEST(packed_rows)
 	npumem_place_locate(&specs_seed, &place, 5, 1, 0, 3, &npu, &offset);
 	ck_assert_int_eq(npu, 1);
 	ck_assert_int_eq(offset, (32 + 3) * 4 + 1);
-}
-END_TEST
-
-Suite *suite_matrix(void)
-{
-	Suite *suite = suite_create("matrix");
-	TCase *tcase = tcase_create("matrix");
-	tcase_add_test(tcase, refused);
-	tcase_add_test(tcase, view_as_tensor);
-	tcase_add_test(tcase, packed_rows);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/include/formulas/map.h"
 #include "tests/unit/include/formulas/specs.h"
 
@@ -61,7 +62,7 @@ static bool map_collides(const struct npumem_geometry *geometry, const struct np
 static const int64_t n_npus[] = {1, 2, 3, 4, 5, 8};
 
 /* Refused exactly where two elements meet. */
-START_TEST(collisions)
+TEST(collisions, .to = sizeof(n_npus) / sizeof(n_npus[0]))
 {
 	const struct npumem_geometry geometry = {
 		.n_npus = n_npus[_i], .npu_bytes = 1 << 20, .n_banks = 1, .eu_bytes = 128};
@@ -84,10 +85,9 @@ START_TEST(collisions)
 	ck_assert_uint_gt(refused, 30);
 	ck_assert_uint_gt(accepted, 30);
 }
-END_TEST
 
 /* Strides of 0 or less, or too large to multiply. */
-START_TEST(strides)
+TEST(strides)
 {
 	static const int64_t bad[] = {0, -1, INT64_C(1) << 31, INT64_MAX, INT64_MIN};
 	static const char *const names[] = {"stride N is ", "stride C is ", "stride H is ", "stride W is "};
@@ -105,10 +105,9 @@ START_TEST(strides)
 		}
 	}
 }
-END_TEST
 
 /* One that leads nowhere may be left out, but makes as little sense negative or huge as any other. */
-START_TEST(left_out)
+TEST(left_out)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_UINT8, 4, 4, 1, 1);
 	spec.layout = NPUMEM_STRIDED;
@@ -129,9 +128,8 @@ START_TEST(left_out)
 	spec.shape.n = 5;
 	specs_refused(&specs_seed, &spec, "stride N is 0");
 }
-END_TEST
 
-START_TEST(named)
+TEST(named)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_FP32, 1, 9, 2, 4);
 	spec.layout = NPUMEM_STRIDED;
@@ -141,10 +139,9 @@ START_TEST(named)
 		      "elements 0,0,0,2 and 0,4,0,0 (n,c,h,w) lie on one place: NPU 2, 24 bytes after the "
 		      "tensor's start");
 }
-END_TEST
 
 /* The extent, in words and rounded up to 4 bytes; the element decides the alignment. */
-START_TEST(extent)
+TEST(extent)
 {
 	struct npumem_spec spec = specs_tensor(NPUMEM_UINT8, 2, 1, 1, 3);
 	spec.layout = NPUMEM_STRIDED;
@@ -158,10 +155,9 @@ START_TEST(extent)
 	ck_assert_int_eq(place.blocks.empty, 3 * 6);
 	ck_assert_int_eq(place.blocks.padding, 4 * 16 - 4 * 6);
 }
-END_TEST
 
 /* Extents near 2^30, X * S beyond 32 bits: decided at once. */
-START_TEST(large)
+TEST(large)
 {
 	const struct npumem_geometry geometry = {
 		.n_npus = 1024, .npu_bytes = 1 << 30, .n_banks = 1, .eu_bytes = 128};
@@ -179,19 +175,4 @@ START_TEST(large)
 	spec.shape = (struct npumem_dims){1 << 20, 1 << 20, 1 << 20, 1 << 20};
 	spec.stride = (struct npumem_dims){1, 1, 1, 1};
 	specs_refused(&geometry, &spec, "lie on one place");
-}
-END_TEST
-
-Suite *suite_strided(void)
-{
-	Suite *suite = suite_create("strided");
-	TCase *tcase = tcase_create("strided");
-	tcase_add_loop_test(tcase, collisions, 0, sizeof(n_npus) / sizeof(n_npus[0]));
-	tcase_add_test(tcase, strides);
-	tcase_add_test(tcase, left_out);
-	tcase_add_test(tcase, named);
-	tcase_add_test(tcase, extent);
-	tcase_add_test(tcase, large);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,4 +1,5 @@
 #include "include/formulas/numeric/numeric_bounds.h"
+#include "tests/support/test.h"
 #include "tests/unit/include/formulas/numeric/numeric_questions.h"
 
 static struct npumem_sum matmul(int data, int weights, const char *words)
@@ -6,7 +7,7 @@ static struct npumem_sum matmul(int data, int weights, const char *words)
 	return questions_answer("matmul", data, weights, words).sums[0];
 }
 
-START_TEST(who_gives_up_how_much)
+TEST(who_gives_up_how_much)
 {
 	static const struct {
 		int data, weights;
@@ -70,10 +71,9 @@ START_TEST(who_gives_up_how_much)
 		ck_assert(sum.weights_frac_bits >= 0 || sum.weights_frac_bits == NPUMEM_ANY);
 	}
 }
-END_TEST
 
 /* What is given up is enough by the exact bound, and one bit less is not, however it were split. */
-START_TEST(the_least_that_is_enough)
+TEST(the_least_that_is_enough)
 {
 	uint32_t seed = 7;
 	unsigned given = 0, impossible = 0;
@@ -103,10 +103,9 @@ START_TEST(the_least_that_is_enough)
 	}
 	ck_assert(given > 100 && impossible > 10);
 }
-END_TEST
 
 /* out's container against the largest and smallest sum, in every rounding. */
-START_TEST(results_that_saturate)
+TEST(results_that_saturate)
 {
 	static const struct {
 		const char *kernel, *words;
@@ -150,11 +149,10 @@ START_TEST(results_that_saturate)
 	ck_assert(!questions_answer("matmul", NPUMEM_FX8, 0, "left=1,4:7 right=4,1:7").has_out);
 	ck_assert(!questions_answer("matmul", NPUMEM_FX8, 0, "left=1,4:7 right=4,1:7 out=1,1").has_out);
 }
-END_TEST
 
 /* Every total of a small sum, rounded and clamped by hand, against `saturates` for each out format and rounding.
  */
-START_TEST(saturation_by_counting)
+TEST(saturation_by_counting)
 {
 	static const char *const roundings[] = {"convergent", "up", "nearest"};
 	unsigned seen = 0;
@@ -192,9 +190,8 @@ START_TEST(saturation_by_counting)
 		ck_assert_int_eq(questions_answer("rnn_dense", NPUMEM_FX8, 0, words).saturates, mode > 0);
 	}
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
 	static const struct {
 		const char *kernel, *words, *part;
@@ -224,9 +221,8 @@ START_TEST(refusals)
 			      "\"%s\" does not say \"%s\"", error.message, cases[i].part);
 	}
 }
-END_TEST
 
-START_TEST(any_question)
+TEST(any_question)
 {
 	static struct npumem_numeric_answer answer;
 	struct npumem_numeric question = {.x = {4, 3}, .y = {5, 7}, .n = 34};
@@ -248,19 +244,4 @@ START_TEST(any_question)
 	question.kind = 0;
 	ck_assert_int_eq(npumem_numeric(&question, &answer, &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message, "there is no numeric question 0");
-}
-END_TEST
-
-Suite *suite_numeric_advice(void)
-{
-	Suite *suite = suite_create("numeric_advice");
-	TCase *tcase = tcase_create("numeric_advice");
-	tcase_add_test(tcase, who_gives_up_how_much);
-	tcase_add_test(tcase, the_least_that_is_enough);
-	tcase_add_test(tcase, results_that_saturate);
-	tcase_add_test(tcase, saturation_by_counting);
-	tcase_add_test(tcase, refusals);
-	tcase_add_test(tcase, any_question);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,8 +1,8 @@
 /* The bounds against everything that small operands can do, and the real widths at their edges. */
-#include <check.h>
 #include <string.h>
 
 #include "include/formulas/numeric/numeric_bounds.h"
+#include "tests/support/test.h"
 
 /* ---- small widths, all operands ---- */
 
@@ -39,7 +39,7 @@ static struct numeric_span brute(const struct numeric_load *load)
 static const struct numeric_span small[] = {{-4, 3}, {-2, 1}, {-4, 4}, {-1, 0}, {-2, 2}};
 static const struct numeric_span biases[] = {{0, 0}, {-4, 3}, {-16, 12}, {-128, 96}};
 
-START_TEST(extremes_of_all_small_operands)
+TEST(extremes_of_all_small_operands)
 {
 	for (unsigned d = 0; d < 5; d++) {
 		for (unsigned w = 0; w < 5; w++) {
@@ -64,10 +64,9 @@ START_TEST(extremes_of_all_small_operands)
 		}
 	}
 }
-END_TEST
 
 /* An accumulator of 5 to 9 bits: the count that is safe by formula against counting up. */
-START_TEST(safe_counts_of_small_accumulators)
+TEST(safe_counts_of_small_accumulators)
 {
 	unsigned up_seen = 0, down_seen = 0, never_seen = 0;
 	for (unsigned bits = 5; bits <= 9; bits++) {
@@ -99,7 +98,6 @@ START_TEST(safe_counts_of_small_accumulators)
 	}
 	ck_assert(up_seen && down_seen && never_seen);
 }
-END_TEST
 
 /* ---- what giving up bits does to values ---- */
 
@@ -111,7 +109,7 @@ static int64_t rounded(int64_t value, int64_t bits, int mode)
 	return down + up;
 }
 
-START_TEST(requantized_values_stay_in_their_range)
+TEST(requantized_values_stay_in_their_range)
 {
 	for (int64_t bits = 0; bits <= 6; bits++) {
 		struct npumem_terms terms;
@@ -130,10 +128,9 @@ START_TEST(requantized_values_stay_in_their_range)
 		ck_assert_int_eq(load.data.high, high);
 	}
 }
-END_TEST
 
 /* A bias that would have more frac_bits than data and weights loses them with theirs. */
-START_TEST(requantized_bias)
+TEST(requantized_bias)
 {
 	for (int64_t bits = 0; bits <= 9; bits++) {
 		struct npumem_terms terms = {.data_dtype = NPUMEM_FX8,
@@ -155,9 +152,8 @@ START_TEST(requantized_bias)
 		ck_assert_int_eq(load.bias.high, high);
 	}
 }
-END_TEST
 
-START_TEST(requantized_weights_add_up_to_no_more)
+TEST(requantized_weights_add_up_to_no_more)
 {
 	uint32_t seed = 1;
 	for (unsigned i = 0; i < 2000; i++) {
@@ -183,7 +179,6 @@ START_TEST(requantized_weights_add_up_to_no_more)
 		ck_assert_int_eq(load.weights_sum, n * load.weights.high);
 	}
 }
-END_TEST
 
 /* ---- the real widths ---- */
 
@@ -204,7 +199,7 @@ static struct npumem_bound bound_of(const struct npumem_terms *terms)
 	return bound;
 }
 
-START_TEST(one_more_breaks)
+TEST(one_more_breaks)
 {
 	static const struct {
 		int data, weights;
@@ -236,9 +231,8 @@ START_TEST(one_more_breaks)
 		ck_assert_int_ge(bound.least, bound.low);
 	}
 }
-END_TEST
 
-START_TEST(plain_sums)
+TEST(plain_sums)
 {
 	static const struct {
 		int dtype;
@@ -259,7 +253,6 @@ START_TEST(plain_sums)
 		ck_assert(!bound.can_overflow);
 	}
 }
-END_TEST
 
 static struct npumem_bound with_bias(int data, int weights, int64_t n, int64_t shift)
 {
@@ -272,7 +265,7 @@ static struct npumem_bound with_bias(int data, int weights, int64_t n, int64_t s
 	return bound_of(&terms);
 }
 
-START_TEST(bias_counts)
+TEST(bias_counts)
 {
 	/* 2^31 - 1 - 127 leaves one product less. */
 	struct npumem_bound bound = with_bias(NPUMEM_FX8, NPUMEM_FX8, 131071, 0);
@@ -317,9 +310,8 @@ START_TEST(bias_counts)
 	ck_assert_str_eq(bound.breaks,
 			 "any bias but 0 is past the 40 bits of the accumulator: it is shifted left by 254");
 }
-END_TEST
 
-START_TEST(weights_that_are_known)
+TEST(weights_that_are_known)
 {
 	struct npumem_terms terms = products(NPUMEM_FX16, NPUMEM_FX16);
 	struct npumem_bound bound = bound_of(&terms);
@@ -345,9 +337,8 @@ START_TEST(weights_that_are_known)
 	terms.weights_sum = 511 * 32768;
 	ck_assert(!bound_of(&terms).can_overflow);
 }
-END_TEST
 
-START_TEST(a_bias_of_unknown_format_is_one_more)
+TEST(a_bias_of_unknown_format_is_one_more)
 {
 	struct npumem_terms terms = products(NPUMEM_FX16, NPUMEM_FX16);
 	terms.has_bias = true;
@@ -356,9 +347,8 @@ START_TEST(a_bias_of_unknown_format_is_one_more)
 	ck_assert_str_eq(bound.breaks, "511 products of -32768 * -32768 and a bias like one more reach 2^39 = "
 				       "549755813888, past 549755813887");
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
 	static const struct {
 		struct npumem_terms terms;
@@ -408,24 +398,4 @@ START_TEST(refusals)
 			      cases[i].part);
 		ck_assert_int_eq(bound.safe, 77);
 	}
-}
-END_TEST
-
-Suite *suite_numeric_bounds(void)
-{
-	Suite *suite = suite_create("numeric_bounds");
-	TCase *tcase = tcase_create("numeric_bounds");
-	tcase_add_test(tcase, extremes_of_all_small_operands);
-	tcase_add_test(tcase, safe_counts_of_small_accumulators);
-	tcase_add_test(tcase, requantized_values_stay_in_their_range);
-	tcase_add_test(tcase, requantized_bias);
-	tcase_add_test(tcase, requantized_weights_add_up_to_no_more);
-	tcase_add_test(tcase, one_more_breaks);
-	tcase_add_test(tcase, plain_sums);
-	tcase_add_test(tcase, bias_counts);
-	tcase_add_test(tcase, weights_that_are_known);
-	tcase_add_test(tcase, a_bias_of_unknown_format_is_one_more);
-	tcase_add_test(tcase, refusals);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,7 +1,8 @@
-#include <check.h>
 #include <string.h>
 
 #include <npumem/numeric.h>
+
+#include "tests/support/test.h"
 
 /* Every operand of every small format, as integers of `shift` fractional bits. */
 enum { SHIFT = 12 };
@@ -51,7 +52,7 @@ static unsigned check_every(char operation, const struct npumem_format *x, const
 	return beyond;
 }
 
-START_TEST(all_operands_of_all_small_formats)
+TEST(all_operands_of_all_small_formats)
 {
 	struct npumem_format_result result;
 	for (int i = 0; i < 5 * 6 * 5 * 6; i++) {
@@ -72,9 +73,8 @@ START_TEST(all_operands_of_all_small_formats)
 				 x.integer_bits + x.frac_bits <= y.integer_bits + y.frac_bits);
 	}
 }
-END_TEST
 
-START_TEST(sums_of_extremes)
+TEST(sums_of_extremes)
 {
 	for (int64_t n = 1; n < 300; n++) {
 		struct npumem_format x = {3, 4};
@@ -93,9 +93,8 @@ START_TEST(sums_of_extremes)
 	ck_assert_int_eq(npumem_extra_bits((1 << 24) + 1), 25);
 	ck_assert_int_eq(npumem_extra_bits(INT64_MAX), 63);
 }
-END_TEST
 
-START_TEST(text)
+TEST(text)
 {
 	static const char *const good[] = {"Q4.3", "Q0.15", "Q-3.10", "Q4.-4", "Q1023.-1023"};
 	static const char *const bad[] = {"",	  "Q",	   "Q.7",   "Q4",    "Q4.",  "4.3",
@@ -113,7 +112,6 @@ START_TEST(text)
 	}
 	ck_assert_int_eq(npumem_format_parse(NULL, &format, NULL), NPUMEM_INVALID);
 }
-END_TEST
 
 static void refused(int status, const struct npumem_error *error, const char *part)
 {
@@ -121,7 +119,7 @@ static void refused(int status, const struct npumem_error *error, const char *pa
 	ck_assert_msg(strstr(error->message, part), "\"%s\" does not say \"%s\"", error->message, part);
 }
 
-START_TEST(refusals)
+TEST(refusals)
 {
 	static const struct {
 		struct npumem_format x;
@@ -158,17 +156,4 @@ START_TEST(refusals)
 	refused(npumem_format_of(NPUMEM_FX8, 128, &format, &error), &error, "128 frac_bits is not in 0..127");
 	npumem_error_clear(&error);
 	refused(npumem_format_of(NPUMEM_FX8, -1, &format, &error), &error, "-1 frac_bits");
-}
-END_TEST
-
-Suite *suite_numeric_format(void)
-{
-	Suite *suite = suite_create("numeric_format");
-	TCase *tcase = tcase_create("numeric_format");
-	tcase_add_test(tcase, all_operands_of_all_small_formats);
-	tcase_add_test(tcase, sums_of_extremes);
-	tcase_add_test(tcase, text);
-	tcase_add_test(tcase, refusals);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

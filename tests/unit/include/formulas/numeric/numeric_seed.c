@@ -1,10 +1,11 @@
 /* Every worked example and figure about formats and accumulators in the vendor's "Arithmetic Details" chapter,
  * with its own numbers. Those that round a value are with the code that rounds: daemon/device/fixed. */
-#include <check.h>
 #include <math.h>
 #include <string.h>
 
 #include <npumem/numeric.h>
+
+#include "tests/support/test.h"
 
 static struct npumem_format format(const char *text)
 {
@@ -36,7 +37,7 @@ static double real(const struct npumem_format *in, int64_t value, bool *held)
 	return result;
 }
 
-START_TEST(data_storage)
+TEST(data_storage)
 {
 	bool held;
 	struct npumem_format q = of(NPUMEM_FX16, 15, "Q0.15");
@@ -52,9 +53,8 @@ START_TEST(data_storage)
 	ck_assert(real(&q, 0x20, &held) == 0.03125 && held);
 	ck_assert(real(&q, 0x220, &held) == 0.53125 && !held);
 }
-END_TEST
 
-START_TEST(asymmetric_ranges)
+TEST(asymmetric_ranges)
 {
 	double low, high;
 	struct npumem_format q = of(NPUMEM_FX8, 7, "Q0.7");
@@ -64,9 +64,8 @@ START_TEST(asymmetric_ranges)
 	npumem_format_range(&q, &low, &high);
 	ck_assert(low == -1.0 && high == 0.999969482421875);
 }
-END_TEST
 
-START_TEST(addition)
+TEST(addition)
 {
 	struct npumem_format x = format("Q3.4"), y = format("Q5.1");
 	struct npumem_format_result result;
@@ -80,18 +79,16 @@ START_TEST(addition)
 	ck_assert(result.shift_x == 0 && result.shift_y == 3);
 	is(&result.format, "Q6.4");
 }
-END_TEST
 
-START_TEST(multiplication)
+TEST(multiplication)
 {
 	struct npumem_format x = format("Q4.3"), y = format("Q5.7");
 	struct npumem_format_result result;
 	ck_assert_int_eq(npumem_format_mul(&x, &y, &result, NULL), 0);
 	is(&result.format, "Q9.10");
 }
-END_TEST
 
-START_TEST(division)
+TEST(division)
 {
 	struct npumem_format x = format("Q16.16"), y = format("Q7.10");
 	struct npumem_format_result result;
@@ -111,9 +108,8 @@ START_TEST(division)
 	ck_assert_int_eq(npumem_format_div(&x, &y, &result, NULL), 0);
 	ck_assert(!result.precision_lost);
 }
-END_TEST
 
-START_TEST(accumulation)
+TEST(accumulation)
 {
 	struct npumem_format x = format("Q3.4");
 	struct npumem_format_result result;
@@ -123,11 +119,10 @@ START_TEST(accumulation)
 	ck_assert_int_eq(result.extra_bits, 6);
 	is(&result.format, "Q9.4");
 }
-END_TEST
 
 /* "Input tensor of Q.7 format; and weights tensor of Q.3 format, the number of its fractional bits … must be less
  * or equal to 10" */
-START_TEST(bias_format)
+TEST(bias_format)
 {
 	struct npumem_terms terms = {.data_dtype = NPUMEM_FX8,
 				     .weights_dtype = NPUMEM_FX8,
@@ -145,11 +140,10 @@ START_TEST(bias_format)
 	ck_assert_int_eq(npumem_error_find(&error, "value", 0), 11);
 	ck_assert_int_eq(npumem_error_find(&error, "expected", 0), 10);
 }
-END_TEST
 
 /* Accumulators of 32 and 40 bits. The counts of products are the chapter's 2^17, 2^9 and 2^17 less one: that many
  * of the minimum by itself reach one past the end. */
-START_TEST(accumulator_bit_depth)
+TEST(accumulator_bit_depth)
 {
 	static const struct {
 		int data, weights;
@@ -186,11 +180,10 @@ START_TEST(accumulator_bit_depth)
 		ck_assert_int_eq(advice.sums[0].available_bits, figures[i].available);
 	}
 }
-END_TEST
 
 /* "fx16 operands, 2D Convolution layer with 5x5 kernel size on input with 64 channels, Initial Input tensor format
  * being Q.11, Initial weights tensor format being Q.15" */
-START_TEST(convolution)
+TEST(convolution)
 {
 	struct npumem_numeric_operand operands[] = {
 		{"in", {1, 64, 32, 32}, 11, 0}, {"weights", {64, 32, 5, 5}, 15, 0}, {"bias", {0}, NPUMEM_ANY, 0}};
@@ -225,22 +218,4 @@ START_TEST(convolution)
 	ck_assert_str_eq(advice.sums[0].advice, "give up 2 bits: in from Q.11 to Q.10, weights from Q.15 to Q.14");
 	ck_assert_str_eq(advice.sums[0].bound.breaks,
 			 "512 products of -32768 * -32768 reach 2^39 = 549755813888, past 549755813887");
-}
-END_TEST
-
-Suite *suite_numeric_seed(void)
-{
-	Suite *suite = suite_create("numeric_seed");
-	TCase *tcase = tcase_create("numeric_seed");
-	tcase_add_test(tcase, data_storage);
-	tcase_add_test(tcase, asymmetric_ranges);
-	tcase_add_test(tcase, addition);
-	tcase_add_test(tcase, multiplication);
-	tcase_add_test(tcase, division);
-	tcase_add_test(tcase, accumulation);
-	tcase_add_test(tcase, bias_format);
-	tcase_add_test(tcase, accumulator_bit_depth);
-	tcase_add_test(tcase, convolution);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,6 +1,7 @@
+#include "tests/support/test.h"
 #include "tests/unit/include/formulas/numeric/numeric_questions.h"
 
-START_TEST(products_of_one_output)
+TEST(products_of_one_output)
 {
 	static const struct {
 		const char *kernel, *words;
@@ -44,9 +45,8 @@ START_TEST(products_of_one_output)
 			      (long long)advice.sums[0].terms.n);
 	}
 }
-END_TEST
 
-START_TEST(kernels_with_several_sums)
+TEST(kernels_with_several_sums)
 {
 	struct npumem_advice advice =
 		questions_answer("rnn_dense", NPUMEM_FX16, NPUMEM_FX8,
@@ -78,9 +78,8 @@ START_TEST(kernels_with_several_sums)
 		ck_assert(!advice.has_out); /* gates round into a format of their own */
 	}
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
 	static const struct {
 		const char *kernel, *words, *part;
@@ -156,9 +155,8 @@ START_TEST(refusals)
 			      cases[i].part);
 	}
 }
-END_TEST
 
-START_TEST(what_only_a_program_can_get_wrong)
+TEST(what_only_a_program_can_get_wrong)
 {
 	static const struct npumem_numeric_operand operands[] = {
 		{"in", {1, 1, 1, 1}, 0, 0}, {"weights", {1, 1, 1, 1}, 0, 0}, {NULL, {1, 1, 1, 1}, 0, 0}};
@@ -189,9 +187,8 @@ START_TEST(what_only_a_program_can_get_wrong)
 	ck_assert_int_eq(npumem_advise(&question, &advice, &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message, "41 operands are more than the 40 of a call");
 }
-END_TEST
 
-START_TEST(as_many_inputs_as_a_call_can_have)
+TEST(as_many_inputs_as_a_call_can_have)
 {
 	char words[600] = "";
 	for (unsigned i = 0; i < NPUMEM_SUMS_MAX; i++)
@@ -199,18 +196,4 @@ START_TEST(as_many_inputs_as_a_call_can_have)
 	struct npumem_advice advice = questions_answer("rnn_dense", NPUMEM_FX8, 0, words);
 	ck_assert_uint_eq(advice.n_sums, NPUMEM_SUMS_MAX);
 	ck_assert_str_eq(advice.sums[NPUMEM_SUMS_MAX - 1].weights, "weights19");
-}
-END_TEST
-
-Suite *suite_numeric_sums(void)
-{
-	Suite *suite = suite_create("numeric_sums");
-	TCase *tcase = tcase_create("numeric_sums");
-	tcase_add_test(tcase, products_of_one_output);
-	tcase_add_test(tcase, kernels_with_several_sums);
-	tcase_add_test(tcase, refusals);
-	tcase_add_test(tcase, what_only_a_program_can_get_wrong);
-	tcase_add_test(tcase, as_many_inputs_as_a_call_can_have);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

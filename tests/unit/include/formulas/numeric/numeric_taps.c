@@ -1,5 +1,5 @@
 /* Taps against counting all of them, on axes small enough for it. */
-#include <check.h>
+#include "tests/support/test.h"
 
 #include "include/formulas/numeric/numeric_taps.h"
 
@@ -31,7 +31,7 @@ static int64_t scatter_by_counting(const struct numeric_taps *axis)
 	return most;
 }
 
-START_TEST(small_axes)
+TEST(small_axes)
 {
 	unsigned slid = 0, scattered = 0;
 	struct numeric_taps axis;
@@ -59,10 +59,9 @@ START_TEST(small_axes)
 	ck_assert_uint_gt(slid, 10000);
 	ck_assert_uint_gt(scattered, 1000);
 }
-END_TEST
 
 /* Nothing leaves 64 bits or takes long. */
-START_TEST(large_axes)
+TEST(large_axes)
 {
 	const int64_t most = INT64_C(0x7fffffff);
 	struct numeric_taps axis = {.in = most, .kernel = most, .stride = 1, .dilation = 1};
@@ -79,15 +78,4 @@ START_TEST(large_axes)
 	ck_assert_int_ge(6 * most + 1, axis.in + axis.before + axis.after); /* would not fit: span only */
 	axis.kernel = 3;
 	ck_assert_int_eq(numeric_taps_slide(&axis), 1);
-}
-END_TEST
-
-Suite *suite_numeric_taps(void)
-{
-	Suite *suite = suite_create("numeric_taps");
-	TCase *tcase = tcase_create("numeric_taps");
-	tcase_add_test(tcase, small_axes);
-	tcase_add_test(tcase, large_axes);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

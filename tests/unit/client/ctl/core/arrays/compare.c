@@ -1,9 +1,10 @@
 #include "client/ctl/core/arrays/compare.h"
 
-#include <check.h>
 #include <math.h>
 
-START_TEST(the_first_that_differs)
+#include "tests/support/test.h"
+
+TEST(the_first_that_differs)
 {
 	static const int8_t is[] = {1, 2, 3, 4, 5, 6}, expected[] = {1, 2, 3, 5, 5, 4};
 	static const struct npumem_geometry geometry = {4, 1024, 8, 128};
@@ -42,9 +43,8 @@ START_TEST(the_first_that_differs)
 	ck_assert_str_eq(compare_text(&compare, &geometry, &place, text, sizeof(text)),
 			 "[1,2] is 4, 5 is expected (NPU 1, offset 128); 2 of 6 differ, by up to 2; SNR 12.0 dB");
 }
-END_TEST
 
-START_TEST(nothing_differs)
+TEST(nothing_differs)
 {
 	static const int16_t is[] = {-32768, 32767};
 	struct compare compare = {.n = 0};
@@ -52,9 +52,8 @@ START_TEST(nothing_differs)
 	ck_assert_uint_eq(compare.n_differ, 0);
 	ck_assert(isinf(compare_snr(&compare)));
 }
-END_TEST
 
-START_TEST(real_numbers)
+TEST(real_numbers)
 {
 	const float is[] = {1.5F, NAN, INFINITY, -0.0F}, expected[] = {1.5F, NAN, INFINITY, 0.0F},
 		    other[] = {0, 0, 0, 0};
@@ -67,9 +66,8 @@ START_TEST(real_numbers)
 	/* No signal-to-noise ratio lets a NaN pass. */
 	ck_assert(compare_snr(&compare) == -INFINITY);
 }
-END_TEST
 
-START_TEST(every_type_of_integer)
+TEST(every_type_of_integer)
 {
 	static const struct {
 		int dtype;
@@ -87,10 +85,9 @@ START_TEST(every_type_of_integer)
 		ck_assert(compare.is == rows[i].value);
 	}
 }
-END_TEST
 
 /* What differs are the integers; signal and noise are those of the numbers before they were rounded. */
-START_TEST(several_samples_of_reals)
+TEST(several_samples_of_reals)
 {
 	static const int8_t is[] = {16, 8, 0, 4}, expected[] = {16, 8, 1, 4};
 	static const float reals[] = {1.0F, 0.5F, 0.05F, 0.25F};
@@ -106,18 +103,4 @@ START_TEST(several_samples_of_reals)
 	ck_assert(all.is == 0 && all.expected == 1 && all.largest == 1);
 	/* 10 log10((16^2 + 8^2 + 0.8^2 + 4^2) / 0.8^2) */
 	ck_assert(fabs(compare_snr(&all) - 27.21) < 0.01);
-}
-END_TEST
-
-Suite *suite_compare(void)
-{
-	Suite *suite = suite_create("client/ctl/core/arrays/compare");
-	TCase *tcase = tcase_create("compare");
-	tcase_add_test(tcase, the_first_that_differs);
-	tcase_add_test(tcase, nothing_differs);
-	tcase_add_test(tcase, real_numbers);
-	tcase_add_test(tcase, every_type_of_integer);
-	tcase_add_test(tcase, several_samples_of_reals);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

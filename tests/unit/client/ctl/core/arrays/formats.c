@@ -1,7 +1,7 @@
-#include <check.h>
 #include <math.h>
 
 #include "client/ctl/core/arrays/formats.h"
+#include "tests/support/test.h"
 
 static struct values of(double *data, size_t n)
 {
@@ -16,7 +16,7 @@ static int64_t most(double one, double other, int dtype)
 	return formats_auto(&values, dtype, NPUMEM_UP, &frac_bits, NULL) ? -1 : frac_bits;
 }
 
-START_TEST(the_most_that_clips_nothing)
+TEST(the_most_that_clips_nothing)
 {
 	ck_assert_int_eq(most(0, 0, NPUMEM_FX8), 7);
 	ck_assert_int_eq(most(0, 0, NPUMEM_FX16), 15);
@@ -31,9 +31,8 @@ START_TEST(the_most_that_clips_nothing)
 	ck_assert_int_eq(most(INFINITY, 0, NPUMEM_FX16), -1);
 	ck_assert_int_eq(most(NAN, 0, NPUMEM_FX16), -1);
 }
-END_TEST
 
-START_TEST(what_a_candidate_costs)
+TEST(what_a_candidate_costs)
 {
 	double data[] = {1, -1, 0.3, 3};
 	struct values values = of(data, 4);
@@ -48,9 +47,8 @@ START_TEST(what_a_candidate_costs)
 	formats_judge(&values, NPUMEM_FX16, 0, NPUMEM_UP, &candidate);
 	ck_assert(isinf(candidate.snr));
 }
-END_TEST
 
-START_TEST(sums_of_one_output)
+TEST(sums_of_one_output)
 {
 	double data[] = {1, -2, 3, -4, 5, 6, 7, 8};
 	struct values values = {.n_dims = 3, .shape = {2, 2, 2}, .n = 8, .is_real = true, .data = data};
@@ -61,16 +59,4 @@ START_TEST(sums_of_one_output)
 	ck_assert_int_eq(formats_weights_sum(&values, NPUMEM_FX8, 0, NPUMEM_UP, false), 22);
 	ck_assert_int_eq(formats_weights_sum(&values, NPUMEM_FX8, 0, NPUMEM_UP, true), 15);
 	ck_assert_int_eq(formats_weights_sum(&values, NPUMEM_FX8, 6, NPUMEM_UP, true), 255);
-}
-END_TEST
-
-Suite *suite_formats(void)
-{
-	Suite *suite = suite_create("client/ctl/core/arrays/formats");
-	TCase *tcase = tcase_create("formats");
-	tcase_add_test(tcase, the_most_that_clips_nothing);
-	tcase_add_test(tcase, what_a_candidate_costs);
-	tcase_add_test(tcase, sums_of_one_output);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

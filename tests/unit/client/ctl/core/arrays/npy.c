@@ -1,8 +1,8 @@
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/arrays/npy.h"
+#include "tests/support/test.h"
 
 /* A file of `version` with this header text (padded by nothing) and `data` after it. */
 static FILE *file_of(int version, const char *header, const void *data, size_t bytes)
@@ -21,7 +21,7 @@ static FILE *file_of(int version, const char *header, const void *data, size_t b
 
 static const char good[] = "{'descr': '<i2', 'fortran_order': False, 'shape': (1, 2, 3, 4), }          \n";
 
-START_TEST(versions_one_to_three)
+TEST(versions_one_to_three)
 {
 	static const int64_t shape[] = {1, 2, 3, 4};
 	for (int version = 1; version <= 3; version++) {
@@ -38,9 +38,8 @@ START_TEST(versions_one_to_three)
 		fclose(file);
 	}
 }
-END_TEST
 
-START_TEST(headers)
+TEST(headers)
 {
 	static const struct {
 		const char *header, *why; /* NULL: right */
@@ -83,7 +82,6 @@ START_TEST(headers)
 		fclose(file);
 	}
 }
-END_TEST
 
 static void expect_file(const char *bytes, size_t n, const char *why)
 {
@@ -97,7 +95,7 @@ static void expect_file(const char *bytes, size_t n, const char *why)
 	fclose(file);
 }
 
-START_TEST(files)
+TEST(files)
 {
 	expect_file("", 0, "magic number: 0 of 8");
 	expect_file("\x93NUM", 4, "magic number: 4 of 8");
@@ -109,9 +107,8 @@ START_TEST(files)
 	expect_file("\x93NUMPY\x02\x00\xff\xff\xff\xff{", 13, "over the limit of 65536");
 	expect_file("\x93NUMPY\x01\x00\x04\x00{\0\0}", 14, "zero byte");
 }
-END_TEST
 
-START_TEST(types_match_exactly)
+TEST(types_match_exactly)
 {
 	static const struct {
 		const char *has, *expected, *why;
@@ -138,9 +135,8 @@ START_TEST(types_match_exactly)
 			ck_assert_ptr_nonnull(strstr(error.message, rows[i].why));
 	}
 }
-END_TEST
 
-START_TEST(shapes_match_apart_from_ones)
+TEST(shapes_match_apart_from_ones)
 {
 	static const int64_t shape[] = {1, 2, 3, 4};
 	static const struct npy same[] = {
@@ -163,9 +159,8 @@ START_TEST(shapes_match_apart_from_ones)
 	ck_assert_int_ne(npy_check_shape(&others[0], shape, 4, &error), 0);
 	ck_assert_str_eq(error.message, "the array has shape (1, 2, 4, 3); (1, 2, 3, 4) is expected");
 }
-END_TEST
 
-START_TEST(too_little_and_too_much)
+TEST(too_little_and_too_much)
 {
 	struct npy npy;
 	struct npumem_error error = {0};
@@ -182,9 +177,8 @@ START_TEST(too_little_and_too_much)
 	ck_assert_str_eq(error.message, "the file goes on after the 47 bytes of its array");
 	fclose(file);
 }
-END_TEST
 
-START_TEST(what_is_written_can_be_read)
+TEST(what_is_written_can_be_read)
 {
 	static const int64_t shapes[][4] = {{1, 2, 3, 4}, {7, 9, 0, 0}, {5, 0, 0, 0}};
 	static const unsigned n_dims[] = {4, 2, 1};
@@ -204,9 +198,8 @@ START_TEST(what_is_written_can_be_read)
 		fclose(file);
 	}
 }
-END_TEST
 
-START_TEST(damaged_files_never_crash)
+TEST(damaged_files_never_crash)
 {
 	uint32_t state = 3;
 	for (unsigned round = 0; round < 3000; round++) {
@@ -226,21 +219,4 @@ START_TEST(damaged_files_never_crash)
 		ck_assert_uint_le(npy.n_dims, NPY_DIMS_MAX);
 		fclose(file);
 	}
-}
-END_TEST
-
-Suite *suite_npy(void)
-{
-	Suite *suite = suite_create("client/ctl/core/arrays/npy");
-	TCase *tcase = tcase_create("npy");
-	tcase_add_test(tcase, versions_one_to_three);
-	tcase_add_test(tcase, headers);
-	tcase_add_test(tcase, files);
-	tcase_add_test(tcase, types_match_exactly);
-	tcase_add_test(tcase, shapes_match_apart_from_ones);
-	tcase_add_test(tcase, too_little_and_too_much);
-	tcase_add_test(tcase, what_is_written_can_be_read);
-	tcase_add_test(tcase, damaged_files_never_crash);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

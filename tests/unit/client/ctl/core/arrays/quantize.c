@@ -1,7 +1,7 @@
-#include <check.h>
 #include <math.h>
 
 #include "client/ctl/core/arrays/quantize.h"
+#include "tests/support/test.h"
 
 static int64_t saturated;
 
@@ -12,7 +12,7 @@ static int64_t fx16(double real, int64_t frac_bits, int rounding)
 }
 
 /* The seed's own examples ("Data Format Conversion"). */
-START_TEST(the_seeds_examples)
+TEST(the_seeds_examples)
 {
 	ck_assert_int_eq(fx16(0.85, 7, NPUMEM_NEAREST), 109);
 	ck_assert_int_eq(fx16(-1.09, 10, NPUMEM_NEAREST), -1116);
@@ -28,9 +28,8 @@ START_TEST(the_seeds_examples)
 	quantize_back(&small, 1, NPUMEM_FX8, 10, &real);
 	ck_assert_float_eq(real, 0.03125f);
 }
-END_TEST
 
-START_TEST(ties)
+TEST(ties)
 {
 	static const struct {
 		double real;
@@ -55,9 +54,8 @@ START_TEST(ties)
 		ck_assert_int_eq(fx16(rows[i].real, 0, NPUMEM_NEAREST), rows[i].nearest);
 	}
 }
-END_TEST
 
-START_TEST(saturation_is_counted)
+TEST(saturation_is_counted)
 {
 	ck_assert_int_eq(fx16(32767.4, 0, NPUMEM_NEAREST), 32767);
 	ck_assert_int_eq(saturated, 0);
@@ -73,9 +71,8 @@ START_TEST(saturation_is_counted)
 	ck_assert_int_eq(fx16(ldexp(1, -127), 127, NPUMEM_UP), 1);
 	ck_assert_int_eq(saturated, 0);
 }
-END_TEST
 
-START_TEST(arrays)
+TEST(arrays)
 {
 	const float floats[] = {1.0f, -1.0f, 0.5f};
 	const double doubles[] = {0.25, NAN};
@@ -92,9 +89,8 @@ START_TEST(arrays)
 		quantize_array(doubles, true, 2, NPUMEM_FX8, 7, NPUMEM_CONVERGENT, bytes, &count, &nan_at), 0);
 	ck_assert_uint_eq(nan_at, 1);
 }
-END_TEST
 
-START_TEST(back_is_exact)
+TEST(back_is_exact)
 {
 	int16_t values[] = {INT16_MIN, -1, 0, 1, INT16_MAX};
 	float reals[5];
@@ -103,18 +99,4 @@ START_TEST(back_is_exact)
 		for (unsigned i = 0; i < 5; i++)
 			ck_assert_int_eq(fx16((double)reals[i], frac_bits, NPUMEM_UP), values[i]);
 	}
-}
-END_TEST
-
-Suite *suite_quantize(void)
-{
-	Suite *suite = suite_create("client/ctl/core/arrays/quantize");
-	TCase *tcase = tcase_create("quantize");
-	tcase_add_test(tcase, the_seeds_examples);
-	tcase_add_test(tcase, ties);
-	tcase_add_test(tcase, saturation_is_counted);
-	tcase_add_test(tcase, arrays);
-	tcase_add_test(tcase, back_is_exact);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,8 +1,8 @@
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/ctl/core/arrays/slice.h"
+#include "tests/support/test.h"
 
 static void expect(const char *text, const char *from_to)
 {
@@ -20,7 +20,7 @@ static void expect(const char *text, const char *from_to)
 	ck_assert_msg(!strcmp(got, from_to), "\"%s\" is %s, not %s", text, got, from_to);
 }
 
-START_TEST(ranges)
+TEST(ranges)
 {
 	expect("v = 7:base[0:1,2:3,0:4,1:5]", "0:1 2:3 0:4 1:5");
 	expect("v=7:base[0:1,2:3,0:4,1:5]", "0:1 2:3 0:4 1:5");
@@ -31,9 +31,8 @@ START_TEST(ranges)
 	expect("v = 7:base", "0:2 0:30 0:4 0:5");
 	expect("v = 7:base[0:999]", "0:999 0:30 0:4 0:5"); /* for the daemon to refuse */
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
 	static const struct {
 		const char *text, *why;
@@ -67,25 +66,12 @@ START_TEST(refusals)
 			      error.message);
 	}
 }
-END_TEST
 
-START_TEST(long_names)
+TEST(long_names)
 {
 	char text[300];
 	struct slice slice;
 	memset(text, 'n', sizeof(text));
 	memcpy(text + 200, " = b", 5);
 	ck_assert_int_eq(slice_parse(text, &slice, NULL), NPUMEM_INVALID);
-}
-END_TEST
-
-Suite *suite_slice(void)
-{
-	Suite *suite = suite_create("client/ctl/core/arrays/slice");
-	TCase *tcase = tcase_create("slice");
-	tcase_add_test(tcase, ranges);
-	tcase_add_test(tcase, refusals);
-	tcase_add_test(tcase, long_names);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,11 +1,11 @@
 #include "client/ctl/core/arrays/stream.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/ctl/core/arrays/npy.h"
+#include "tests/support/test.h"
 
 enum { N = 10000 };
 
@@ -47,7 +47,7 @@ static int open_error(const struct npumem_place *place, bool quantize, char *mes
 }
 
 /* Pieces that are no multiple of anything, there and back. */
-START_TEST(pieces)
+TEST(pieces)
 {
 	static int16_t data[N], again[N];
 	struct stream stream;
@@ -68,9 +68,8 @@ START_TEST(pieces)
 	ck_assert_int_eq(stream_close(&stream, 0, NULL), 0);
 	ck_assert_mem_eq(data, again, sizeof(data));
 }
-END_TEST
 
-START_TEST(real_numbers)
+TEST(real_numbers)
 {
 	static const int64_t shape[] = {1, 100, 1, 100};
 	static float reals[N];
@@ -100,9 +99,8 @@ START_TEST(real_numbers)
 	for (unsigned i = 0; i < N; i++)
 		ck_assert(reals[i] == (float)data[i] / 16);
 }
-END_TEST
 
-START_TEST(extents_of_one_may_be_left_out)
+TEST(extents_of_one_may_be_left_out)
 {
 	static const int64_t flat[] = {100, 100}, more[] = {1, 100, 1, 1, 100, 1}, other[] = {10000};
 	static int16_t data[N];
@@ -124,9 +122,8 @@ START_TEST(extents_of_one_may_be_left_out)
 	ck_assert_int_eq(stream_open(&stream, path, &matrix, false, 0, NULL), 0);
 	stream_close(&stream, 0, NULL);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
 	static const int64_t shape[] = {1, 100, 1, 100};
 	static float reals[N];
@@ -166,10 +163,9 @@ START_TEST(refusals)
 		      error.message);
 	stream_close(&stream, 0, NULL);
 }
-END_TEST
 
 /* A file of [2,3,4] as [3,4,2]: dim i of the tensor is dim perm[i] of the file. In pieces; real numbers, too. */
-START_TEST(permuted_dims)
+TEST(permuted_dims)
 {
 	static const int64_t shape[] = {2, 3, 4};
 	static const struct stream_perm perm = {3, {1, 2, 0}}, flat = {2, {1, 0}};
@@ -207,14 +203,14 @@ START_TEST(permuted_dims)
 	ck_assert_int_eq(stream_read(&stream, is, 1, &error), NPUMEM_INVALID);
 	stream_close(&stream, 0, NULL);
 }
-END_TEST
 
-START_TEST(a_full_disk)
+TEST(a_full_disk)
 {
 	static int16_t data[N];
 	struct npumem_error error = {.status = 0};
 	struct stream stream;
-	int status = stream_create(&stream, fopen("/dev/full", "wb"), "/dev/full", &fx16, false, &fx16_dims, &error);
+	int status =
+		stream_create(&stream, fopen("/dev/full", "wb"), "/dev/full", &fx16, false, &fx16_dims, &error);
 	if (!status) {
 		stream_write(&stream, data, N, &error);
 		status = stream_close(&stream, 0, &error);
@@ -222,19 +218,5 @@ START_TEST(a_full_disk)
 	ck_assert_int_eq(error.status, NPUMEM_INTERNAL);
 	ck_assert_msg(strstr(error.message, "No space left"), "%s", error.message);
 }
-END_TEST
 
-Suite *suite_stream(void)
-{
-	Suite *suite = suite_create("client/ctl/core/arrays/stream");
-	TCase *tcase = tcase_create("stream");
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_add_test(tcase, pieces);
-	tcase_add_test(tcase, real_numbers);
-	tcase_add_test(tcase, extents_of_one_may_be_left_out);
-	tcase_add_test(tcase, refusals);
-	tcase_add_test(tcase, permuted_dims);
-	tcase_add_test(tcase, a_full_disk);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(setup, teardown)

@@ -1,10 +1,10 @@
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/ctl/core/arrays/values.h"
+#include "tests/support/test.h"
 
 static char path[] = "/tmp/npumem-values-XXXXXX.npy";
 
@@ -42,7 +42,7 @@ static void teardown(void)
 	memcpy(strstr(path, ".npy") - 6, "XXXXXX", 6);
 }
 
-START_TEST(orders)
+TEST(orders)
 {
 	static const uint8_t data[] = {0, 1, 2, 3, 4, 5};
 	static const struct {
@@ -66,9 +66,8 @@ START_TEST(orders)
 		values_deinit(&values);
 	}
 }
-END_TEST
 
-START_TEST(numbers)
+TEST(numbers)
 {
 	static const struct {
 		const char *descr;
@@ -98,9 +97,8 @@ START_TEST(numbers)
 		values_deinit(&values);
 	}
 }
-END_TEST
 
-START_TEST(damaged)
+TEST(damaged)
 {
 	static const uint8_t data[16] = {1, 2, 3};
 	char good[256], bytes[256];
@@ -122,9 +120,8 @@ START_TEST(damaged)
 	write_file(bytes, make(bytes, "<i2", false, "(4294967296, 4294967296, 2)", data, 0));
 	ck_assert_int_eq(values_read(path, NULL, &values, NULL), NPUMEM_INVALID);
 }
-END_TEST
 
-START_TEST(containers)
+TEST(containers)
 {
 	double data[] = {1.5, -1.5, 200, -0.25}, back[4];
 	struct values values = {.n_dims = 1, .shape = {4}, .n = 4, .is_real = true, .data = data};
@@ -141,17 +138,5 @@ START_TEST(containers)
 	ck_assert_int_eq(values_encode(&values, NPUMEM_INT8, 0, 0, packed, &saturated, &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message, "the element at (2,) is 200, which the type does not hold");
 }
-END_TEST
 
-Suite *suite_values(void)
-{
-	Suite *suite = suite_create("client/ctl/core/arrays/values");
-	TCase *tcase = tcase_create("values");
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_add_test(tcase, orders);
-	tcase_add_test(tcase, numbers);
-	tcase_add_test(tcase, damaged);
-	tcase_add_test(tcase, containers);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
+FIXTURE(setup, teardown)

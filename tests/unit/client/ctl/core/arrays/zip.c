@@ -1,8 +1,8 @@
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/arrays/zip.h"
+#include "tests/support/test.h"
 
 enum { DATA_BYTES = 6 };
 
@@ -69,7 +69,7 @@ static int open_bytes(uint8_t *bytes, size_t n, const char *name, bool *same)
 	return status;
 }
 
-START_TEST(a_member)
+TEST(a_member)
 {
 	uint8_t bytes[256];
 	size_t n = archive(bytes);
@@ -85,10 +85,9 @@ START_TEST(a_member)
 	for (size_t cut = 1; cut < n; cut++)
 		ck_assert_int_eq(open_bytes(bytes, cut, NULL, &same), NPUMEM_INVALID);
 }
-END_TEST
 
 /* Whatever one byte becomes, it is refused or something of the archive is read: the sanitizers say more. */
-START_TEST(every_byte_changed)
+TEST(every_byte_changed)
 {
 	uint8_t bytes[256], good[256];
 	size_t n = archive(good);
@@ -103,9 +102,8 @@ START_TEST(every_byte_changed)
 	}
 	ck_assert_uint_gt(n_refused, 1000);
 }
-END_TEST
 
-START_TEST(what_is_not_read)
+TEST(what_is_not_read)
 {
 	uint8_t bytes[256];
 	size_t n = archive(bytes), entry = 41;
@@ -122,16 +120,4 @@ START_TEST(what_is_not_read)
 	archive(bytes);
 	bytes[entry + 10] = 8; /* deflated, which the data are not */
 	ck_assert_int_eq(open_bytes(bytes, n, NULL, &same), NPUMEM_INVALID);
-}
-END_TEST
-
-Suite *suite_zip(void)
-{
-	Suite *suite = suite_create("client/ctl/core/arrays/zip");
-	TCase *tcase = tcase_create("zip");
-	tcase_add_test(tcase, a_member);
-	tcase_add_test(tcase, every_byte_changed);
-	tcase_add_test(tcase, what_is_not_read);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,8 +1,9 @@
 #include "client/ctl/core/devices/labels.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/support/test.h"
 
 static char *printed(const struct labelled *list, unsigned n)
 {
@@ -15,7 +16,7 @@ static char *printed(const struct labelled *list, unsigned n)
 	return text;
 }
 
-START_TEST(a_metric_once)
+TEST(a_metric_once)
 {
 	static const char one[] = "# HELP a_total A.\n# TYPE a_total counter\na_total 1\na_total{x=\"{} y\"} 2\n"
 				  "# HELP b B.\n# TYPE b gauge\nb 3\n";
@@ -31,10 +32,9 @@ START_TEST(a_metric_once)
 			       "# HELP b B.\n# TYPE b gauge\nb{device=\"m\"} 3\n");
 	free(text);
 }
-END_TEST
 
 /* A name that begins as another's is another. */
-START_TEST(metrics_that_one_lacks)
+TEST(metrics_that_one_lacks)
 {
 	static const char one[] = "# HELP a A.\n# TYPE a gauge\na 1\n# HELP c C.\n# TYPE c gauge\nc 1\n";
 	static const char other[] = "# HELP ab A.\n# TYPE ab gauge\nab 2\n# HELP c C.\n# TYPE c gauge\nc 2\n";
@@ -48,9 +48,8 @@ START_TEST(metrics_that_one_lacks)
 	ck_assert_ptr_null(strstr(first + 1, "# HELP c "));
 	free(text);
 }
-END_TEST
 
-START_TEST(text_that_is_none)
+TEST(text_that_is_none)
 {
 	static const char *const odd[] = {"", "x", "\n\n", "# HELP", "# HELP a", "# HELP a\n", "# HELP a A.\n{\n"};
 	for (unsigned i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
@@ -58,16 +57,4 @@ START_TEST(text_that_is_none)
 		free(printed(list, 2));
 	}
 	free(printed(NULL, 0));
-}
-END_TEST
-
-Suite *suite_labels(void)
-{
-	Suite *suite = suite_create("client/ctl/core/devices/labels");
-	TCase *tcase = tcase_create("labels");
-	tcase_add_test(tcase, a_metric_once);
-	tcase_add_test(tcase, metrics_that_one_lacks);
-	tcase_add_test(tcase, text_that_is_none);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,9 +1,10 @@
 #include "client/ctl/core/devices/slurm.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/support/test.h"
 
 /* "name=address\n" of each; freed by the caller. */
 static char *listed(const char *line, uid_t uid, const char *node, int expected)
@@ -29,16 +30,15 @@ static void check_list(const char *line, uid_t uid, const char *node, const char
 	free(text);
 }
 
-START_TEST(here_and_elsewhere)
+TEST(here_and_elsewhere)
 {
 	check_list("7 7 0 n1 gres:npu:1", 0, "n1", "n1/7=/run/npumem/job-7.sock\n");
 	check_list("7 7 0 n1 gres:npu:1", 0, "n2", "n1/7=ssh:n1:/run/npumem/job-7.sock\n");
 	check_list("12 9_3 5 n1 gres:npu:sg2260:2", 5, "",
 		   "n1/9_3=ssh:n1:/run/npumem/job-12.sock\nn1/9_3.1=ssh:n1:/run/npumem/job-12.1.sock\n");
 }
-END_TEST
 
-START_TEST(what_a_job_has)
+TEST(what_a_job_has)
 {
 	static const char *const none[] = {"N/A",	 "gres:gpu:1", "gres:npux:1", "gres:xnpu:1", "",
 					   "gres:npu:0", ","};
@@ -62,17 +62,15 @@ START_TEST(what_a_job_has)
 	check_list("7 7 0 n1 gres:npu:a:1,gres:npu:b:1", 0, "n1",
 		   "n1/7=/run/npumem/job-7.sock\nn1/7.1=/run/npumem/job-7.1.sock\n");
 }
-END_TEST
 
-START_TEST(whose_it_is)
+TEST(whose_it_is)
 {
 	check_list("7 7 5 n1 gres:npu:1", 6, "n1", "");
 	check_list("7 7 5 n1 gres:npu:1", 5, "n1", "n1/7=/run/npumem/job-7.sock\n");
 	check_list("7 7 5 n1 gres:npu:1", 0, "n1", "n1/7=/run/npumem/job-7.sock\n");
 }
-END_TEST
 
-START_TEST(lists_of_nodes)
+TEST(lists_of_nodes)
 {
 	static const struct {
 		const char *nodes, *names;
@@ -96,9 +94,8 @@ START_TEST(lists_of_nodes)
 		free(text);
 	}
 }
-END_TEST
 
-START_TEST(lines_that_are_none)
+TEST(lines_that_are_none)
 {
 	static const char *const bad[] = {
 		"",
@@ -130,19 +127,4 @@ START_TEST(lines_that_are_none)
 	memcpy(line, "7 7 0 ", 6);
 	snprintf(line + 600, sizeof(line) - 600, " gres:npu:1");
 	free(listed(line, 0, "", NPUMEM_INVALID));
-}
-END_TEST
-
-Suite *suite_slurm(void);
-Suite *suite_slurm(void)
-{
-	Suite *suite = suite_create("client/ctl/core/devices/slurm");
-	TCase *test = tcase_create("slurm");
-	tcase_add_test(test, here_and_elsewhere);
-	tcase_add_test(test, what_a_job_has);
-	tcase_add_test(test, whose_it_is);
-	tcase_add_test(test, lists_of_nodes);
-	tcase_add_test(test, lines_that_are_none);
-	suite_add_tcase(suite, test);
-	return suite;
 }

@@ -1,7 +1,7 @@
-#include <check.h>
 #include <string.h>
 
 #include "client/ctl/core/kernels/describe.h"
+#include "tests/support/test.h"
 
 static const char *shape(const char *kernel, const char *role)
 {
@@ -9,7 +9,7 @@ static const char *shape(const char *kernel, const char *role)
 	return describe_shape(npumem_kernel_by_name(kernel), role, text);
 }
 
-START_TEST(every_kernel_has_its_provenance)
+TEST(every_kernel_has_its_provenance)
 {
 	for (unsigned i = 0; i < npumem_n_kernel_rows; i++) {
 		const struct describe_provenance *from = describe_provenance(&npumem_kernel_rows[i]);
@@ -17,9 +17,8 @@ START_TEST(every_kernel_has_its_provenance)
 			      npumem_kernel_rows[i].name);
 	}
 }
-END_TEST
 
-START_TEST(shapes)
+TEST(shapes)
 {
 	ck_assert_str_eq(shape("conv2d", "weights"), "[I,O,kh,kw]");
 	ck_assert_str_eq(shape("conv2d", "out"), "[N,O,Ho,Wo]");
@@ -29,9 +28,8 @@ START_TEST(shapes)
 	ck_assert_str_eq(shape("rnn_dense", "weights"), "[K,M,1,1]");
 	ck_assert_str_eq(shape("relu", "in"), "");
 }
-END_TEST
 
-START_TEST(for_programs)
+TEST(for_programs)
 {
 	json_t *object = describe_object(npumem_kernel_by_name("lstm_cell"));
 	json_t *act = NULL, *param;
@@ -44,10 +42,9 @@ START_TEST(for_programs)
 	ck_assert_uint_eq(json_array_size(json_object_get(object, "roles")), 9);
 	json_decref(object);
 }
-END_TEST
 
 /* No line is longer than asked for, where no word is; nothing is lost. */
-START_TEST(lines)
+TEST(lines)
 {
 	char *text = NULL;
 	size_t bytes = 0;
@@ -60,17 +57,4 @@ START_TEST(lines)
 			ck_assert_msg(strlen(line) <= 50, "%s", line);
 		free(text);
 	}
-}
-END_TEST
-
-Suite *suite_describe(void)
-{
-	Suite *suite = suite_create("client/ctl/core/kernels/describe");
-	TCase *tcase = tcase_create("describe");
-	tcase_add_test(tcase, every_kernel_has_its_provenance);
-	tcase_add_test(tcase, shapes);
-	tcase_add_test(tcase, for_programs);
-	tcase_add_test(tcase, lines);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

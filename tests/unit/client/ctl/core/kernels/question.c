@@ -1,7 +1,7 @@
-#include <check.h>
 #include <string.h>
 
 #include "client/ctl/core/kernels/question.h"
+#include "tests/support/test.h"
 
 static const struct option options[] = {QUESTION_OPTIONS, {NULL, NULL, NULL, false}};
 
@@ -35,7 +35,7 @@ static struct question parsed(const char *line)
 	return question;
 }
 
-START_TEST(formats)
+TEST(formats)
 {
 	static const struct {
 		const char *line;
@@ -58,9 +58,8 @@ START_TEST(formats)
 	ck_assert_int_eq(question.numeric.n, 34);
 	ck_assert_int_eq(question.numeric.x.frac_bits, 4);
 }
-END_TEST
 
-START_TEST(terms)
+TEST(terms)
 {
 	struct question question = parsed("products fx16w8 --n 12 --in-frac 11 --weights-frac 7 --bias-frac 0 "
 					  "--weights-sum 99");
@@ -75,9 +74,8 @@ START_TEST(terms)
 	question = parsed("sums fx16");
 	ck_assert(to->data_dtype == NPUMEM_FX16 && to->weights_dtype == 0 && !to->has_bias);
 }
-END_TEST
 
-START_TEST(kernels)
+TEST(kernels)
 {
 	static struct question question;
 	struct npumem_error error;
@@ -108,9 +106,8 @@ START_TEST(kernels)
 	ck_assert_str_eq(advise->operands[1].role, "bias");
 	ck_assert(advise->operands[1].shape.n == 0 && advise->operands[1].frac_bits == NPUMEM_ANY);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
 	static const struct {
 		const char *line, *part;
@@ -151,9 +148,8 @@ START_TEST(refusals)
 			      cases[i].line, error.message, cases[i].part);
 	}
 }
-END_TEST
 
-START_TEST(more_words_than_there_is_room_for)
+TEST(more_words_than_there_is_room_for)
 {
 	static const char *words[3 + NPUMEM_OPERANDS_MAX + 1] = {"advise", "conv2d"};
 	static struct question question;
@@ -173,18 +169,4 @@ START_TEST(more_words_than_there_is_room_for)
 		words[i] = "stride=1,1";
 	ck_assert_int_eq(question_parse(&args, &question, &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message, "more than 40 parameters");
-}
-END_TEST
-
-Suite *suite_question(void)
-{
-	Suite *suite = suite_create("client/ctl/core/kernels/question");
-	TCase *tcase = tcase_create("question");
-	tcase_add_test(tcase, formats);
-	tcase_add_test(tcase, terms);
-	tcase_add_test(tcase, kernels);
-	tcase_add_test(tcase, refusals);
-	tcase_add_test(tcase, more_words_than_there_is_room_for);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,12 +1,12 @@
-#include <check.h>
 #include <string.h>
 
 #include "client/ctl/core/kernels/roles.h"
+#include "tests/support/test.h"
 
 static const struct npumem_kernel_row row = {
 	.name = "k", .roles = "in* weights bias? >out", .parameters = "stride relu"};
 
-START_TEST(roles_and_parameters)
+TEST(roles_and_parameters)
 {
 	ck_assert(roles_has(&row, "in0") && roles_has(&row, "in17") && roles_has(&row, "bias") &&
 		  roles_has(&row, "out"));
@@ -16,9 +16,8 @@ START_TEST(roles_and_parameters)
 	ck_assert(roles_has_param(&row, "relu") && roles_has_param(&row, "rounding") &&
 		  !roles_has_param(&row, "out"));
 }
-END_TEST
 
-START_TEST(words)
+TEST(words)
 {
 	struct roles_word word;
 	struct npumem_error error = {0};
@@ -37,9 +36,8 @@ START_TEST(words)
 	ck_assert_int_ne(roles_word(&row, "=x", &word, NULL), 0);
 	ck_assert_int_ne(roles_word(&row, "out", &word, NULL), 0);
 }
-END_TEST
 
-START_TEST(kernels_by_name)
+TEST(kernels_by_name)
 {
 	const struct npumem_kernel_row *found;
 	struct npumem_error error = {0};
@@ -48,16 +46,4 @@ START_TEST(kernels_by_name)
 	ck_assert_int_eq(roles_kernel("conv2", &found, &error), NPUMEM_INVALID);
 	ck_assert(!found);
 	ck_assert_str_eq(error.message, "there is no kernel \"conv2\"; did you mean \"conv2d\"?");
-}
-END_TEST
-
-Suite *suite_roles(void)
-{
-	Suite *suite = suite_create("client/ctl/core/kernels/roles");
-	TCase *tcase = tcase_create("roles");
-	tcase_add_test(tcase, roles_and_parameters);
-	tcase_add_test(tcase, words);
-	tcase_add_test(tcase, kernels_by_name);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,3 +1,4 @@
+#include "tests/support/test.h"
 #include "tests/unit/client/ctl/core/network/file.h"
 
 #define X "{\"alloc\": \"x\", \"shape\": [1,2,3,4], \"dtype\": \"fx8\", \"frac_bits\": 4}\n"
@@ -15,7 +16,7 @@ static const char *kinds(const struct network *network)
 	return text;
 }
 
-START_TEST(three_forms)
+TEST(three_forms)
 {
 	static const char *const texts[] = {
 		X Y "{\"run\": \"relu\", \"in\": \"x\", \"out\": \"y\", \"relu\": 6}\n",
@@ -39,9 +40,8 @@ START_TEST(three_forms)
 		network_deinit(&network);
 	}
 }
-END_TEST
 
-START_TEST(one_operation_over_lines)
+TEST(one_operation_over_lines)
 {
 	struct network network;
 	file_loads("\n{\"alloc\": \"x\",\n\"shape\": [1,1,1,1],\n\"dtype\": \"int8\"}\n\n{\"seal\":\n\"x\"}",
@@ -51,13 +51,12 @@ START_TEST(one_operation_over_lines)
 	ck_assert_int_eq(network.operations[1].line, 6);
 	network_deinit(&network);
 }
-END_TEST
 
 #define T(name) "\"" name "\": {\"shape\": [1,2,3,4], \"dtype\": \"fx8\", \"frac_bits\": 4"
 
 /* Tensors come before their first use, are compared after the last that writes them, and go after their last use;
  * a parallel group is one place. */
-START_TEST(lives_of_declared_tensors)
+TEST(lives_of_declared_tensors)
 {
 	struct network network;
 	file_loads("{\"tensors\": {" T("x") ", \"file\": \"x.npy\"}," T("y") ", \"expect\": \"y.npy\"}," T(
@@ -85,9 +84,8 @@ START_TEST(lives_of_declared_tensors)
 	ck_assert_int_eq(network.tensors[2].born, 7);
 	network_deinit(&network);
 }
-END_TEST
 
-START_TEST(a_view_keeps_its_base)
+TEST(a_view_keeps_its_base)
 {
 	struct network network;
 	struct npumem_place place;
@@ -107,9 +105,8 @@ START_TEST(a_view_keeps_its_base)
 	ck_assert_int_eq(place.shape.h, 4);
 	network_deinit(&network);
 }
-END_TEST
 
-START_TEST(a_name_can_be_used_again)
+TEST(a_name_can_be_used_again)
 {
 	struct network network;
 	file_loads(X "{\"view\": \"v\", \"of\": \"x\", \"shape\": [1,2,4,3]}\n{\"free\": \"x\"}\n" X
@@ -119,9 +116,8 @@ START_TEST(a_name_can_be_used_again)
 	ck_assert_int_eq(network.operations[4].tensor, 3);
 	network_deinit(&network);
 }
-END_TEST
 
-START_TEST(a_numbered_family_and_the_rounding_of_all)
+TEST(a_numbered_family_and_the_rounding_of_all)
 {
 	struct network network;
 	file_loads("{\"rounding\": \"up\", \"tensors\": {" T("a") "}," T("b") "}," T(
@@ -142,10 +138,9 @@ START_TEST(a_numbered_family_and_the_rounding_of_all)
 	ck_assert_int_eq(network.params[run->param].values[0], NPUMEM_NEAREST);
 	network_deinit(&network);
 }
-END_TEST
 
 /* What is wrong is said with operation, line, key, and what was perhaps meant. */
-START_TEST(refusals)
+TEST(refusals)
 {
 	static const struct {
 		const char *text, *why;
@@ -244,9 +239,8 @@ START_TEST(refusals)
 		ck_assert_msg(strstr(error.message, rows[i].why), "%s\n%s", rows[i].text, error.message);
 	}
 }
-END_TEST
 
-START_TEST(what_is_no_file)
+TEST(what_is_no_file)
 {
 	struct network network;
 	struct npumem_error error = {.status = 0};
@@ -257,9 +251,8 @@ START_TEST(what_is_no_file)
 	ck_assert_int_eq(network_load("/proc/self", &network, &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message, "/proc/self/network.json: No such file or directory");
 }
-END_TEST
 
-START_TEST(more_operands_than_a_call_has)
+TEST(more_operands_than_a_call_has)
 {
 	char text[4096] = X "{\"run\": \"concat\", \"in\": [";
 	struct network network;
@@ -269,22 +262,4 @@ START_TEST(more_operands_than_a_call_has)
 	strcat(text, "]}");
 	ck_assert_int_eq(file_load(text, &network, &error), NPUMEM_INVALID);
 	ck_assert_msg(strstr(error.message, "run concat: more than 40 tensors"), "%s", error.message);
-}
-END_TEST
-
-Suite *suite_network(void)
-{
-	Suite *suite = suite_create("client/ctl/core/network/network");
-	TCase *tcase = tcase_create("network");
-	tcase_add_test(tcase, three_forms);
-	tcase_add_test(tcase, one_operation_over_lines);
-	tcase_add_test(tcase, lives_of_declared_tensors);
-	tcase_add_test(tcase, a_view_keeps_its_base);
-	tcase_add_test(tcase, a_name_can_be_used_again);
-	tcase_add_test(tcase, a_numbered_family_and_the_rounding_of_all);
-	tcase_add_test(tcase, refusals);
-	tcase_add_test(tcase, what_is_no_file);
-	tcase_add_test(tcase, more_operands_than_a_call_has);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,10 +1,11 @@
 /* The counters as JSON and in Prometheus' format. */
 #include "client/ctl/core/output/metrics.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/support/test.h"
 
 struct sample {
 	struct npumem_details details;
@@ -62,7 +63,7 @@ static void sample_init(struct sample *sample)
 	sample->calls[1].buckets[2] = 1;
 }
 
-START_TEST(figures)
+TEST(figures)
 {
 	struct sample sample;
 	sample_init(&sample);
@@ -83,7 +84,6 @@ START_TEST(figures)
 	sample.details.n_npus = 0;
 	ck_assert_double_eq(metrics_fragmentation(&sample.details), 0);
 }
-END_TEST
 
 static json_int_t number(const json_t *object, const char *name)
 {
@@ -91,7 +91,7 @@ static json_int_t number(const json_t *object, const char *name)
 	return json_integer_value(json_object_get(object, name));
 }
 
-START_TEST(as_json)
+TEST(as_json)
 {
 	struct sample sample;
 	sample_init(&sample);
@@ -121,7 +121,6 @@ START_TEST(as_json)
 	ck_assert_uint_eq(json_array_size(json_object_get(all, "calls")), 2);
 	json_decref(all);
 }
-END_TEST
 
 static char *prometheus(const struct npumem_details *details)
 {
@@ -140,7 +139,7 @@ static void has_line(const char *text, const char *line)
 	ck_assert_msg(at && (at == text || at[-1] == '\n') && at[strlen(line)] == '\n', "no line %s", line);
 }
 
-START_TEST(for_prometheus)
+TEST(for_prometheus)
 {
 	struct sample sample;
 	sample_init(&sample);
@@ -163,10 +162,9 @@ START_TEST(for_prometheus)
 	has_line(text, "npumem_requests_total{call=\"a\\\"\\\\\\nb\",status=\"OK\"} 1");
 	free(text);
 }
-END_TEST
 
 /* Every metric is introduced once, right before its samples, and no sample comes twice. */
-START_TEST(well_formed)
+TEST(well_formed)
 {
 	struct sample sample;
 	sample_init(&sample);
@@ -194,7 +192,6 @@ START_TEST(well_formed)
 	ck_assert_uint_gt(n, 100);
 	free(text);
 }
-END_TEST
 
 /* ---- without memory ---- */
 
@@ -214,7 +211,7 @@ static void counting_free(void *memory)
 }
 
 /* All of it or nothing: an object that lacks something would be read as zeros. */
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
 	struct sample sample;
 	bool hit = true;
@@ -233,18 +230,4 @@ START_TEST(every_allocation_may_fail)
 	}
 	json_set_alloc_funcs(malloc, free);
 	json_decref(whole);
-}
-END_TEST
-
-Suite *suite_metrics(void)
-{
-	Suite *suite = suite_create("client/ctl/core/output/metrics");
-	TCase *tcase = tcase_create("metrics");
-	tcase_add_test(tcase, figures);
-	tcase_add_test(tcase, as_json);
-	tcase_add_test(tcase, for_prometheus);
-	tcase_add_test(tcase, well_formed);
-	tcase_add_test(tcase, every_allocation_may_fail);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,8 +1,8 @@
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/output/table.h"
+#include "tests/support/test.h"
 
 static const char *printed(unsigned within)
 {
@@ -21,14 +21,13 @@ static const char *printed(unsigned within)
 	return text;
 }
 
-START_TEST(columns_line_up)
+TEST(columns_line_up)
 {
 	ck_assert_str_eq(printed(0), "a long name     1  x\nb            1000  yyyy\n                7\n");
 	ck_assert_str_eq(printed(23), printed(0));
 }
-END_TEST
 
-START_TEST(within_a_width)
+TEST(within_a_width)
 {
 	ck_assert_str_eq(printed(22), "a long name     1\nb            1000\n                7\n");
 	ck_assert_str_eq(printed(17), "a long name     1\nb            1000\n                7\n");
@@ -36,15 +35,4 @@ START_TEST(within_a_width)
 	ck_assert_str_eq(printed(9), "a long na\nb\n\n");
 	/* Something must be left to be read. */
 	ck_assert_str_eq(printed(2), "a long n\nb\n\n");
-}
-END_TEST
-
-Suite *suite_table(void)
-{
-	Suite *suite = suite_create("client/ctl/core/output/table");
-	TCase *tcase = tcase_create("table");
-	tcase_add_test(tcase, columns_line_up);
-	tcase_add_test(tcase, within_a_width);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

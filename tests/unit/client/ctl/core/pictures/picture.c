@@ -1,11 +1,11 @@
 /* Pictures of places whose blocks are known: the seed's figures and a tensor of two block rows. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/pictures/picture.h"
 #include "client/ctl/core/pictures/svg_device.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
+#include "tests/support/test.h"
 
 static const struct npumem_geometry four = {.n_npus = 4, .npu_bytes = 1024, .n_banks = 4, .eu_bytes = 128};
 
@@ -57,7 +57,7 @@ static char *drawn(const struct npumem_tensor *tensor, unsigned n, int what)
 	return text;
 }
 
-START_TEST(block_rows)
+TEST(block_rows)
 {
 	struct npumem_tensor tensor = tensor_of("t", NPUMEM_INT8, (struct npumem_dims){1, 5, 4, 8}, 0, 0);
 	char *text = drawn(&tensor, 1, 't');
@@ -67,10 +67,9 @@ START_TEST(block_rows)
 					   "         160  ------- ....... ....... .......\n"));
 	free(text);
 }
-END_TEST
 
 /* The seed's stride_local_1: NPU 0 holds none of it. */
-START_TEST(no_padding_where_there_is_none_of_it)
+TEST(no_padding_where_there_is_none_of_it)
 {
 	struct npumem_tensor tensor = {.state = "ok"};
 	struct npumem_spec spec;
@@ -86,9 +85,8 @@ START_TEST(no_padding_where_there_is_none_of_it)
 					   "          76  ....... ------- ------- -------\n"));
 	free(text);
 }
-END_TEST
 
-START_TEST(rows_that_look_alike_are_one)
+TEST(rows_that_look_alike_are_one)
 {
 	struct npumem_tensor tensor = tensor_of("t", NPUMEM_INT8, (struct npumem_dims){1, 18, 1, 128}, 0, 256);
 	/* Starts at NPU 0: rows 0 to 3 are full, row 4 has two channels. */
@@ -104,7 +102,6 @@ START_TEST(rows_that_look_alike_are_one)
 					   "         896  128 bytes free\n"));
 	free(text);
 }
-END_TEST
 
 /* Without the colours: the columns that a line takes. */
 static unsigned columns_of(const char *line)
@@ -138,7 +135,7 @@ static char *on_terminal(const struct npumem_geometry *geometry, const struct np
 	return fitted;
 }
 
-START_TEST(no_line_is_wider_than_a_terminal)
+TEST(no_line_is_wider_than_a_terminal)
 {
 	for (int64_t n_npus = 1; n_npus <= 1024; n_npus = n_npus * 3 + 1)
 		for (unsigned width = 24; width <= 300; width = width * 2 - 8) {
@@ -160,11 +157,10 @@ START_TEST(no_line_is_wider_than_a_terminal)
 			free(text);
 		}
 }
-END_TEST
 
 /* align_fp32_start_2_2_3_4_5: 120 elements, 12 blocks appended to each of 6 features, the rest of 4 * 128 empty.
  */
-START_TEST(the_seeds_aligned_figure)
+TEST(the_seeds_aligned_figure)
 {
 	struct npumem_tensor tensor = tensor_of("t", NPUMEM_FP32, (struct npumem_dims){2, 3, 4, 5}, 0, 2 * 1024);
 	char *text = drawn(&tensor, 1, 'T');
@@ -175,11 +171,10 @@ START_TEST(the_seeds_aligned_figure)
 	ck_assert_uint_eq(count(text, ">1,2,3,4<"), 1);
 	free(text);
 }
-END_TEST
 
 /* aligned_4N: int8 (6,5,4,5): two packed n, of which the last has two elements and two dummies in each word: each
  * is drawn. */
-START_TEST(the_seeds_4n_figure)
+TEST(the_seeds_4n_figure)
 {
 	struct npumem_tensor tensor =
 		tensor_of("t", NPUMEM_INT8, (struct npumem_dims){6, 5, 4, 5}, NPUMEM_MODE_4N, 0);
@@ -188,9 +183,8 @@ START_TEST(the_seeds_4n_figure)
 	ck_assert_uint_eq(count(text, "class=\"k k4\""), 2 * 5 * 20 + 1);
 	free(text);
 }
-END_TEST
 
-START_TEST(names_are_escaped)
+TEST(names_are_escaped)
 {
 	struct npumem_tensor tensor = tensor_of("a<b>&c", NPUMEM_INT8, (struct npumem_dims){1, 1, 1, 1}, 0, 0);
 	char *text = drawn(&tensor, 1, 'D');
@@ -198,9 +192,8 @@ START_TEST(names_are_escaped)
 	ck_assert_ptr_null(strstr(text, "<b>"));
 	free(text);
 }
-END_TEST
 
-START_TEST(tensors_without_a_place_are_left_out)
+TEST(tensors_without_a_place_are_left_out)
 {
 	struct npumem_tensor tensors[2] = {
 		[1] = tensor_of("t", NPUMEM_INT8, (struct npumem_dims){1, 1, 1, 1}, 0, 0)};
@@ -216,21 +209,4 @@ START_TEST(tensors_without_a_place_are_left_out)
 	text = drawn(tensors, 0, 'h');
 	ck_assert_ptr_nonnull(strstr(text, "1024 bytes free, or another uid's\n"));
 	free(text);
-}
-END_TEST
-
-Suite *suite_picture(void)
-{
-	Suite *suite = suite_create("client/ctl/core/pictures/picture");
-	TCase *tcase = tcase_create("picture");
-	tcase_add_test(tcase, block_rows);
-	tcase_add_test(tcase, no_padding_where_there_is_none_of_it);
-	tcase_add_test(tcase, rows_that_look_alike_are_one);
-	tcase_add_test(tcase, no_line_is_wider_than_a_terminal);
-	tcase_add_test(tcase, the_seeds_aligned_figure);
-	tcase_add_test(tcase, the_seeds_4n_figure);
-	tcase_add_test(tcase, names_are_escaped);
-	tcase_add_test(tcase, tensors_without_a_place_are_left_out);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,5 +1,4 @@
 /* What all pictures share: colours, units, columns of NPUs that look alike; and what a device's picture says. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 #include "client/ctl/core/pictures/svg_columns.h"
 #include "client/ctl/core/pictures/svg_device.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
+#include "tests/support/test.h"
 
 static const struct npumem_geometry many = {.n_npus = 1024, .npu_bytes = 65536, .n_banks = 4, .eu_bytes = 128};
 
@@ -35,7 +35,7 @@ static char *device(const struct npumem_tensor *const *tensors, unsigned n, cons
 	return text;
 }
 
-START_TEST(sizes_have_units)
+TEST(sizes_have_units)
 {
 	char text[SVG_BYTES_TEXT];
 	ck_assert_str_eq(svg_bytes(0, text), "0 B");
@@ -44,18 +44,16 @@ START_TEST(sizes_have_units)
 	ck_assert_str_eq(svg_bytes(524288, text), "512 KiB");
 	ck_assert_str_eq(svg_bytes(INT64_C(1) << 40, text), "1 TiB");
 }
-END_TEST
 
 /* As they are: a tensor keeps its colour from version to version. */
-START_TEST(colours_are_stable)
+TEST(colours_are_stable)
 {
 	ck_assert_int_eq(svg_colour("x"), svg_colour("x"));
 	ck_assert_int_eq(svg_colour("weights"), 288 / 24 * 2 + 1);
 	ck_assert_int_eq(svg_colour("out"), 240 / 24 * 2);
 }
-END_TEST
 
-START_TEST(npus_that_look_alike_share_a_column)
+TEST(npus_that_look_alike_share_a_column)
 {
 	/* From NPU 1000 on, over the end, to NPU 9; and NPU 0 to 99. */
 	struct npumem_tensor a = tensor_of("a", 34, INT64_C(1000) * 65536, "ok"),
@@ -79,10 +77,9 @@ START_TEST(npus_that_look_alike_share_a_column)
 	ck_assert_ptr_nonnull(strstr(drawing, "NPUs that look alike share a column"));
 	free(drawing);
 }
-END_TEST
 
 /* A mark and its word in the legend, only where it occurs. */
-START_TEST(states_are_marked)
+TEST(states_are_marked)
 {
 	struct npumem_tensor a = tensor_of("a", 3, 0, "ok"), b = tensor_of("b", 3, 128, "damaged");
 	struct npumem_tensor c = tensor_of("c", 3, 256, "partly written");
@@ -100,10 +97,9 @@ START_TEST(states_are_marked)
 	ck_assert_ptr_nonnull(strstr(text, "<title>never written</title>"));
 	free(text);
 }
-END_TEST
 
 /* To scale 64 KiB are 960 high, so that 32 KiB free are 480. */
-START_TEST(heights_to_scale)
+TEST(heights_to_scale)
 {
 	struct npumem_tensor a = tensor_of("a", 3, 32768, "ok");
 	const struct npumem_tensor *const tensors[] = {&a};
@@ -114,9 +110,8 @@ START_TEST(heights_to_scale)
 	ck_assert_ptr_nonnull(strstr(text, "height=\"1.88\" class=\"k k8"));
 	free(text);
 }
-END_TEST
 
-START_TEST(no_byte_of_a_name_breaks_the_file)
+TEST(no_byte_of_a_name_breaks_the_file)
 {
 	struct npumem_tensor a = tensor_of("<\x01&\">", 3, 0, "ok");
 	const struct npumem_tensor *const tensors[] = {&a};
@@ -125,9 +120,8 @@ START_TEST(no_byte_of_a_name_breaks_the_file)
 	ck_assert_ptr_null(strchr(text, '\x01'));
 	free(text);
 }
-END_TEST
 
-START_TEST(addresses_on_large_devices)
+TEST(addresses_on_large_devices)
 {
 	const int64_t addresses[] = {0, INT64_C(700) * 65536 + 32768, INT64_C(1024) * 65536 - 1};
 	char *text = NULL;
@@ -140,10 +134,9 @@ START_TEST(addresses_on_large_devices)
 	ck_assert_ptr_nonnull(strstr(text, ">NPU 1 to 699<"));
 	free(text);
 }
-END_TEST
 
 /* Rows of 16 of 128 bytes; and every second block row of 1000 n. */
-START_TEST(kinds_that_take_turns_have_their_shares)
+TEST(kinds_that_take_turns_have_their_shares)
 {
 	struct npumem_tensor a = tensor_of("a", 3, 0, "ok");
 	const struct npumem_tensor *const tensors[] = {&a};
@@ -170,10 +163,9 @@ START_TEST(kinds_that_take_turns_have_their_shares)
 	ck_assert_ptr_nonnull(strstr(text, "<title>a: data, NPU 0, "));
 	free(text);
 }
-END_TEST
 
 /* The picture of many features is cut, and says so. */
-START_TEST(features_of_large_tensors)
+TEST(features_of_large_tensors)
 {
 	struct npumem_tensor a = tensor_of("a", 10000, 0, "ok");
 	char *text = NULL;
@@ -184,22 +176,4 @@ START_TEST(features_of_large_tensors)
 	ck_assert_ptr_nonnull(strstr(text, "the first 1 of 1 n and 4 of 10 block rows"));
 	ck_assert_ptr_nonnull(strstr(text, "feature (0,4095); NPU 1023, block row 3, offset 384"));
 	free(text);
-}
-END_TEST
-
-Suite *suite_svg(void)
-{
-	Suite *suite = suite_create("client/ctl/core/pictures/svg");
-	TCase *tcase = tcase_create("svg");
-	tcase_add_test(tcase, sizes_have_units);
-	tcase_add_test(tcase, colours_are_stable);
-	tcase_add_test(tcase, npus_that_look_alike_share_a_column);
-	tcase_add_test(tcase, states_are_marked);
-	tcase_add_test(tcase, heights_to_scale);
-	tcase_add_test(tcase, no_byte_of_a_name_breaks_the_file);
-	tcase_add_test(tcase, addresses_on_large_devices);
-	tcase_add_test(tcase, kinds_that_take_turns_have_their_shares);
-	tcase_add_test(tcase, features_of_large_tensors);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

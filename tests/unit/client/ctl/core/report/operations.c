@@ -1,7 +1,8 @@
 #include "client/ctl/core/report/operations.h"
 
-#include <check.h>
 #include <stdbool.h>
+
+#include "tests/support/test.h"
 
 static json_t *rows_of(const char *entries)
 {
@@ -26,7 +27,7 @@ static const char *handle_of(const json_t *row)
 	return json_string_value(json_array_get(json_array_get(json_object_get(row, "tensors"), 0), 1));
 }
 
-START_TEST(names_are_of_who_asks)
+TEST(names_are_of_who_asks)
 {
 	json_t *rows = rows_of("[" ALLOC "," RUN(2, 5, "x", "\"read\"", 1, 2, 3) "," RUN(
 		3, 6, "x", "\"read\"", 3, 4, 5) "," RUN(4, 6, "5:y", "\"fill\"", 5, 6, 7) "]");
@@ -36,7 +37,6 @@ START_TEST(names_are_of_who_asks)
 	ck_assert_str_eq(handle_of(json_array_get(rows, 2)), "b");
 	json_decref(rows);
 }
-END_TEST
 
 static void waits(const char *entries, json_int_t found, const char *why)
 {
@@ -49,7 +49,7 @@ static void waits(const char *entries, json_int_t found, const char *why)
 	json_decref(rows);
 }
 
-START_TEST(what_was_waited_for)
+TEST(what_was_waited_for)
 {
 	/* The one that wrote the same tensor, although another of the queue ended later. */
 	waits("[" ALLOC "," RUN(2, 5, "x", "\"fill\"", 1, 2, 6) "," RUN(3, 5, "y", "\"fill\"", 1, 6, 8) "," RUN(
@@ -66,9 +66,8 @@ START_TEST(what_was_waited_for)
 	waits("[" ALLOC "," RUN(2, 5, "x", "\"fill\"", 1, 2, 3) "," RUN(3, 5, "x", "\"read\"", 3, 3, 9) "]", -1,
 	      NULL);
 }
-END_TEST
 
-START_TEST(odd_entries_are_no_operations)
+TEST(odd_entries_are_no_operations)
 {
 	json_t *rows = rows_of(
 		"[{}, 3, {\"request\":7}, {\"request\":{\"submit\":{\"operations\":[]}},\"answer\":{\"submitted\":"
@@ -78,16 +77,4 @@ START_TEST(odd_entries_are_no_operations)
 	ck_assert_uint_eq(json_array_size(rows), 1);
 	ck_assert_str_eq(json_string_value(json_object_get(json_array_get(rows, 0), "name")), "none");
 	json_decref(rows);
-}
-END_TEST
-
-Suite *suite_operations(void)
-{
-	Suite *suite = suite_create("client/ctl/core/report/operations");
-	TCase *tcase = tcase_create("operations");
-	tcase_add_test(tcase, names_are_of_who_asks);
-	tcase_add_test(tcase, what_was_waited_for);
-	tcase_add_test(tcase, odd_entries_are_no_operations);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,13 +1,14 @@
 #include "client/ctl/core/sweep/junit.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/test.h"
+
 static const struct sweep_part part = {"0a", "0b", "0c", 2, 4, 3, 1.5};
 
-START_TEST(suites_and_failures)
+TEST(suites_and_failures)
 {
 	static const struct junit_case cases[] = {
 		{0, "net", "[aligned]", "conv1", 0.25, NULL},
@@ -37,22 +38,10 @@ START_TEST(suites_and_failures)
 	close(fd);
 	unlink(path);
 }
-END_TEST
 
-START_TEST(no_such_folder)
+TEST(no_such_folder)
 {
 	struct npumem_error error = {.status = 0};
 	ck_assert_int_eq(junit_write("/nonexistent/j.xml", &part, NULL, 0, &error), NPUMEM_INTERNAL);
 	ck_assert_str_eq(error.message, "/nonexistent/j.xml: No such file or directory");
-}
-END_TEST
-
-Suite *suite_junit(void)
-{
-	Suite *suite = suite_create("client/ctl/core/sweep/junit");
-	TCase *tcase = tcase_create("junit");
-	tcase_add_test(tcase, suites_and_failures);
-	tcase_add_test(tcase, no_such_folder);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

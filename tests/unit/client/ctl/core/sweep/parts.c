@@ -1,8 +1,9 @@
 #include "client/ctl/core/sweep/parts.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "tests/support/test.h"
 
 static int add(struct parts *parts, unsigned shard, unsigned n, double time, const char *id, const char *split)
 {
@@ -12,7 +13,7 @@ static int add(struct parts *parts, unsigned shard, unsigned n, double time, con
 	return parts_add(parts, &part, NULL);
 }
 
-START_TEST(the_latest_counts)
+TEST(the_latest_counts)
 {
 	static const double times[] = {5, 7, 6, 7};
 	struct parts parts = {.n = 0};
@@ -25,9 +26,8 @@ START_TEST(the_latest_counts)
 		ck_assert_uint_ne(parts.list[i].by, PARTS_NONE);
 	parts_deinit(&parts);
 }
-END_TEST
 
-START_TEST(others_are_refused)
+TEST(others_are_refused)
 {
 	struct parts parts = {.n = 0};
 	ck_assert_int_eq(add(&parts, 1, 3, 5, "a", "b"), 0);
@@ -37,9 +37,8 @@ START_TEST(others_are_refused)
 	ck_assert_uint_eq(parts.n, 1);
 	parts_deinit(&parts);
 }
-END_TEST
 
-START_TEST(what_is_missing)
+TEST(what_is_missing)
 {
 	struct sweep_part whole;
 	struct parts parts = {.n = 0};
@@ -53,16 +52,4 @@ START_TEST(what_is_missing)
 	parts_whole(&parts, &whole);
 	ck_assert(whole.shard == 1 && whole.n_shards == 1 && whole.time == 6 && !strcmp(whole.id, "a"));
 	parts_deinit(&parts);
-}
-END_TEST
-
-Suite *suite_parts(void)
-{
-	Suite *suite = suite_create("client/ctl/core/sweep/parts");
-	TCase *tcase = tcase_create("parts");
-	tcase_add_test(tcase, the_latest_counts);
-	tcase_add_test(tcase, others_are_refused);
-	tcase_add_test(tcase, what_is_missing);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,10 +1,11 @@
 #include "client/ctl/core/sweep/sweep.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "tests/support/test.h"
 
 static void begin(struct sweep *sweep, const char *shard, unsigned n)
 {
@@ -28,7 +29,7 @@ static const char *assigned(struct sweep *sweep)
 	return text;
 }
 
-START_TEST(shards_are_read)
+TEST(shards_are_read)
 {
 	static const char *const bad[] = {"",
 					  "1",
@@ -57,9 +58,8 @@ START_TEST(shards_are_read)
 	ck_assert(sweep.shard == 7 && sweep.n_shards == 4096 && sweep.is_shared);
 	sweep_deinit(&sweep);
 }
-END_TEST
 
-START_TEST(equal_costs_go_round)
+TEST(equal_costs_go_round)
 {
 	struct sweep sweep;
 	begin(&sweep, "2/3", 7);
@@ -72,9 +72,8 @@ START_TEST(equal_costs_go_round)
 	ck_assert_uint_eq(sweep_n_ours(&sweep), 0);
 	sweep_deinit(&sweep);
 }
-END_TEST
 
-START_TEST(the_longest_first)
+TEST(the_longest_first)
 {
 	static const double costs[] = {1, 2, 7, 3, 2, 5};
 	struct sweep sweep;
@@ -85,10 +84,9 @@ START_TEST(the_longest_first)
 	ck_assert_str_eq(assigned(&sweep), "111222");
 	sweep_deinit(&sweep);
 }
-END_TEST
 
 /* Against the plain search for the least loaded. */
-START_TEST(as_by_searching)
+TEST(as_by_searching)
 {
 	struct sweep sweep;
 	double loads[9] = {0};
@@ -106,7 +104,6 @@ START_TEST(as_by_searching)
 	}
 	sweep_deinit(&sweep);
 }
-END_TEST
 
 static int costs_of(struct sweep *sweep, const char *text, struct npumem_error *error)
 {
@@ -120,7 +117,7 @@ static int costs_of(struct sweep *sweep, const char *text, struct npumem_error *
 	return status;
 }
 
-START_TEST(costs_of_a_report)
+TEST(costs_of_a_report)
 {
 	struct npumem_error error;
 	struct sweep sweep;
@@ -134,9 +131,8 @@ START_TEST(costs_of_a_report)
 		  sweep.items[3].cost == 2.5);
 	sweep_deinit(&sweep);
 }
-END_TEST
 
-START_TEST(bad_costs)
+TEST(bad_costs)
 {
 	static const char *const bad[] = {
 		"",
@@ -162,9 +158,8 @@ START_TEST(bad_costs)
 	ck_assert_int_eq(sweep_costs(&sweep, "/nonexistent/r.json", &error), NPUMEM_INVALID);
 	sweep_deinit(&sweep);
 }
-END_TEST
 
-START_TEST(what_is_the_same_sweep)
+TEST(what_is_the_same_sweep)
 {
 	struct sweep_part one, other;
 	struct sweep sweep;
@@ -196,9 +191,8 @@ START_TEST(what_is_the_same_sweep)
 	ck_assert_str_ne(one.id, other.id);
 	sweep_deinit(&sweep);
 }
-END_TEST
 
-START_TEST(names_that_are_no_text)
+TEST(names_that_are_no_text)
 {
 	struct sweep_part part;
 	struct sweep sweep;
@@ -214,21 +208,4 @@ START_TEST(names_that_are_no_text)
 	ck_assert_uint_eq(json_array_size(json_object_get(report, "items")), 1);
 	json_decref(report);
 	sweep_deinit(&sweep);
-}
-END_TEST
-
-Suite *suite_sweep(void)
-{
-	Suite *suite = suite_create("client/ctl/core/sweep/sweep");
-	TCase *tcase = tcase_create("sweep");
-	tcase_add_test(tcase, shards_are_read);
-	tcase_add_test(tcase, equal_costs_go_round);
-	tcase_add_test(tcase, the_longest_first);
-	tcase_add_test(tcase, as_by_searching);
-	tcase_add_test(tcase, costs_of_a_report);
-	tcase_add_test(tcase, bad_costs);
-	tcase_add_test(tcase, what_is_the_same_sweep);
-	tcase_add_test(tcase, names_that_are_no_text);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,12 +1,12 @@
 /* Recording undoes what conform does: every golden vector, laid out for the device and recorded from there, is
  * again what it was. */
-#include <check.h>
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/vectors/golden.h"
 #include "client/ctl/core/vectors/mapping.h"
+#include "tests/support/test.h"
 
 #define VECTORS "tests/conformance/vectors"
 
@@ -107,7 +107,7 @@ static void check_case(const json_t *original)
 	n_cases++;
 }
 
-START_TEST(every_vector)
+TEST(every_vector)
 {
 	DIR *directory = opendir(VECTORS);
 	ck_assert_ptr_nonnull(directory);
@@ -129,7 +129,6 @@ START_TEST(every_vector)
 	ck_assert_uint_ge(n_families, 29);
 	ck_assert_uint_ge(n_cases, 1000);
 }
-END_TEST
 
 /* ---- what no golden vector has ---- */
 
@@ -166,7 +165,7 @@ static void expect(json_t *json, const char *key, const char *role, const char *
 	json_decref(json);
 }
 
-START_TEST(other_shapes)
+TEST(other_shapes)
 {
 	static const int8_t data[] = {1, 2, 3, 4};
 	/* Several vectors, or a feature map, into fully_connected. */
@@ -180,7 +179,6 @@ START_TEST(other_shapes)
 	ck_assert_str_eq(json_string_value(json_object_get(json, "name")), "matmul/fx8/recorded1@nearest");
 	expect(json, "tensors", "left", "[[\"N\",\"C\",\"H\",\"W\"],[2,2,1,1],[1,2,3,4]]");
 }
-END_TEST
 
 static void expect_param(const char *kernel, const char *name, const char *text, struct npumem_dims shape,
 			 const char *json)
@@ -191,7 +189,7 @@ static void expect_param(const char *kernel, const char *name, const char *text,
 	expect(record_one(kernel, "in", shape, data, &param, 1), "params", NULL, json);
 }
 
-START_TEST(parameters)
+TEST(parameters)
 {
 	const struct npumem_dims one = {1, 2, 1, 2}, two = {2, 2, 1, 1};
 	expect_param("conv2d", "padding", "1,2,3,4", one,
@@ -210,9 +208,8 @@ START_TEST(parameters)
 	expect_param("lstm_cell", "rules", "mli2_0", one, "{\"rules\":\"mli2_0\"}");
 	expect_param("packed_add_c", "value_dtype", "int8", one, "{\"value_dtype\":\"int8\"}");
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
 	struct npumem_error error = {.status = 0};
 	struct golden_tensor tensor = {.role = "in", .dtype = NPUMEM_FP32, .shape = {1, 1, 1, 1}};
@@ -224,17 +221,4 @@ START_TEST(refused)
 	ck_assert_int_eq(golden_check(&tensor, &error), 0);
 	tensor.shape.n = 2;
 	ck_assert_int_eq(golden_check(&tensor, &error), NPUMEM_INVALID);
-}
-END_TEST
-
-Suite *suite_golden(void)
-{
-	Suite *suite = suite_create("client/ctl/core/vectors/golden");
-	TCase *tcase = tcase_create("golden");
-	tcase_add_test(tcase, every_vector);
-	tcase_add_test(tcase, other_shapes);
-	tcase_add_test(tcase, parameters);
-	tcase_add_test(tcase, refused);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,10 +1,10 @@
 /* Vectors to runs: dimensions, parameters, placements. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/vectors/mapping.h"
 #include "client/ctl/core/vectors/variant.h"
+#include "tests/support/test.h"
 
 static json_t *json;
 static struct vectors_case one;
@@ -53,7 +53,7 @@ static void expect(const char *text, const char *shape, const char *data)
 	drop();
 }
 
-START_TEST(four_dims)
+TEST(four_dims)
 {
 	/* Feature maps stay; OIHW becomes [I,O,kh,kw]; [M,N] becomes [K,M,1,1]. */
 	expect(CASE("relu", "", TENSOR("in", "fx16", "\"N\",\"C\",\"H\",\"W\"", "1,2,1,2", "1,2,3,-4")), "1,2,1,2",
@@ -82,7 +82,6 @@ START_TEST(four_dims)
 	ck_assert_str_eq(error.message, "in has dims Q, which have no place in N,C,H,W");
 	drop();
 }
-END_TEST
 
 static const struct npumem_kernel_row conv2d = {
 	.name = "conv2d", .roles = "in weights bias? >out", .parameters = "stride padding dilation relu"};
@@ -95,7 +94,7 @@ static int64_t value_of(const struct npumem_param *params, unsigned n, int numbe
 	return -1;
 }
 
-START_TEST(parameters)
+TEST(parameters)
 {
 	struct npumem_param params[NPUMEM_PARAMS_MAX];
 	unsigned n;
@@ -121,9 +120,8 @@ START_TEST(parameters)
 	ck_assert_int_ne(mapping_params(&one, &conv2d, params, &n, &error), 0);
 	drop();
 }
-END_TEST
 
-START_TEST(cases_that_are_wrong)
+TEST(cases_that_are_wrong)
 {
 	static const char *const wrong[] = {
 		"{}",
@@ -145,9 +143,8 @@ START_TEST(cases_that_are_wrong)
 		json_decref(json);
 	}
 }
-END_TEST
 
-START_TEST(placements)
+TEST(placements)
 {
 	struct npumem_geometry geometry;
 	struct npumem_spec spec;
@@ -182,17 +179,4 @@ START_TEST(placements)
 	ck_assert_int_eq(spec.rows, 2);
 	ck_assert_int_eq(spec.mode, NPUMEM_MODE_2N);
 	drop();
-}
-END_TEST
-
-Suite *suite_mapping(void)
-{
-	Suite *suite = suite_create("client/ctl/core/vectors/mapping");
-	TCase *tcase = tcase_create("mapping");
-	tcase_add_test(tcase, four_dims);
-	tcase_add_test(tcase, parameters);
-	tcase_add_test(tcase, cases_that_are_wrong);
-	tcase_add_test(tcase, placements);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,7 +1,7 @@
-#include <check.h>
 #include <string.h>
 
 #include "client/ctl/core/words/args.h"
+#include "tests/support/test.h"
 
 static const struct option globals[] = {
 	{"--json", NULL, "", false},
@@ -29,7 +29,7 @@ static int parse(int argc, char **argv)
 
 #define PARSE(...) parse(sizeof((char *[]){__VA_ARGS__}) / sizeof(char *), (char *[]){__VA_ARGS__})
 
-START_TEST(options_and_words)
+TEST(options_and_words)
 {
 	ck_assert_int_eq(PARSE("a", "--shape", "1,2,3,4", "b", "--json", "-5", "-.5", "-"), 8);
 	ck_assert_uint_eq(args.n_words, 5);
@@ -45,9 +45,8 @@ START_TEST(options_and_words)
 	ck_assert_int_eq(PARSE("--", "--shape", "x"), 3);
 	ck_assert_uint_eq(args.n_words, 2);
 }
-END_TEST
 
-START_TEST(a_value_that_may_be_missing)
+TEST(a_value_that_may_be_missing)
 {
 	PARSE("--spawn", "info");
 	ck_assert_str_eq(args_value(&args, "--spawn"), "");
@@ -66,9 +65,8 @@ START_TEST(a_value_that_may_be_missing)
 	ck_assert(!args_has(&args, "--json"));
 	ck_assert_uint_eq(args.n_words, 1);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
 	ck_assert_int_eq(PARSE("--nope"), -1);
 	ck_assert_str_eq(error.message, "there is no option --nope");
@@ -81,16 +79,4 @@ START_TEST(refusals)
 	for (unsigned i = 0; i < 200; i++)
 		many[i] = "--json";
 	ck_assert_int_eq(parse(200, many), -1);
-}
-END_TEST
-
-Suite *suite_args(void)
-{
-	Suite *suite = suite_create("client/ctl/core/words/args");
-	TCase *tcase = tcase_create("args");
-	tcase_add_test(tcase, options_and_words);
-	tcase_add_test(tcase, a_value_that_may_be_missing);
-	tcase_add_test(tcase, refusals);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,8 +1,8 @@
-#include <check.h>
+#include "tests/support/test.h"
 
 #include "client/ctl/core/words/numbers.h"
 
-START_TEST(integers)
+TEST(integers)
 {
 	static const struct {
 		const char *text;
@@ -32,9 +32,8 @@ START_TEST(integers)
 			ck_assert_int_eq(value, rows[i].value);
 	}
 }
-END_TEST
 
-START_TEST(four_dims)
+TEST(four_dims)
 {
 	struct npumem_dims dims;
 	struct npumem_error error = {0};
@@ -48,9 +47,8 @@ START_TEST(four_dims)
 	ck_assert_int_eq(numbers_dims("--shape", "1,-2,3,4", &dims, &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message, "--shape -2 is negative");
 }
-END_TEST
 
-START_TEST(lists)
+TEST(lists)
 {
 	int64_t values[3];
 	unsigned n;
@@ -61,9 +59,8 @@ START_TEST(lists)
 	ck_assert_int_eq(values[2], 63);
 	ck_assert_int_eq(numbers_list("x", "0,3,63,1", values, 3, &n, NULL), NPUMEM_INVALID);
 }
-END_TEST
 
-START_TEST(reals)
+TEST(reals)
 {
 	double value;
 	ck_assert(numbers_real("-2.5e-3", &value));
@@ -73,9 +70,8 @@ START_TEST(reals)
 	ck_assert(!numbers_real(" 1", &value));
 	ck_assert(!numbers_real("1x", &value));
 }
-END_TEST
 
-START_TEST(bytes)
+TEST(bytes)
 {
 	static const struct {
 		const char *text;
@@ -92,18 +88,4 @@ START_TEST(bytes)
 		if (!status)
 			ck_assert_msg(value == cases[i].value, "%s", cases[i].text);
 	}
-}
-END_TEST
-
-Suite *suite_numbers(void)
-{
-	Suite *suite = suite_create("client/ctl/core/words/numbers");
-	TCase *tcase = tcase_create("numbers");
-	tcase_add_test(tcase, integers);
-	tcase_add_test(tcase, four_dims);
-	tcase_add_test(tcase, lists);
-	tcase_add_test(tcase, reals);
-	tcase_add_test(tcase, bytes);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

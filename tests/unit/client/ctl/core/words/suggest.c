@@ -1,7 +1,7 @@
-#include <check.h>
 #include <string.h>
 
 #include "client/ctl/core/words/suggest.h"
+#include "tests/support/test.h"
 
 static const char *nearest(const char *word, const char *list)
 {
@@ -11,7 +11,7 @@ static const char *nearest(const char *word, const char *list)
 	return suggest.best;
 }
 
-START_TEST(slips_of_the_pen)
+TEST(slips_of_the_pen)
 {
 	static const char list[] = "in weights bias? >out stride padding dilation relu";
 	ck_assert_str_eq(nearest("strid", list), "stride");
@@ -22,9 +22,8 @@ START_TEST(slips_of_the_pen)
 	ck_assert_str_eq(nearest("w1", "w_1 w_2"), "w_1");
 	ck_assert_str_eq(nearest("conv2", "conv2d group_conv2d"), "conv2d");
 }
-END_TEST
 
-START_TEST(other_words_are_none)
+TEST(other_words_are_none)
 {
 	char text[SUGGEST_TEXT_BYTES], longest[3 * SUGGEST_WORD_BYTES];
 	struct suggest suggest;
@@ -40,15 +39,4 @@ START_TEST(other_words_are_none)
 	ck_assert_str_eq(suggest_text(&suggest, text), "");
 	suggest_offer(&suggest, "stride");
 	ck_assert_str_eq(suggest_text(&suggest, text), "; did you mean \"stride\"?");
-}
-END_TEST
-
-Suite *suite_suggest(void)
-{
-	Suite *suite = suite_create("client/ctl/core/words/suggest");
-	TCase *tcase = tcase_create("suggest");
-	tcase_add_test(tcase, slips_of_the_pen);
-	tcase_add_test(tcase, other_words_are_none);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,7 +1,7 @@
-#include <check.h>
 #include <string.h>
 
 #include "client/ctl/core/words/words.h"
+#include "tests/support/test.h"
 
 /* The words of a line with | between them, or the refusal. */
 static const char *split(const char *text)
@@ -23,7 +23,7 @@ static const char *split(const char *text)
 	return joined;
 }
 
-START_TEST(words)
+TEST(words)
 {
 	ck_assert_str_eq(split(""), "");
 	ck_assert_str_eq(split("  \t"), "");
@@ -41,9 +41,8 @@ START_TEST(words)
 	ck_assert_str_eq(split("a 'b"), "a quote does not end");
 	ck_assert_str_eq(split("\""), "a quote does not end");
 }
-END_TEST
 
-START_TEST(commands)
+TEST(commands)
 {
 	ck_assert_str_eq(split("a b; c d"), "a|b then  c d");
 	ck_assert_str_eq(split("a;b;c"), "a then b;c");
@@ -54,15 +53,4 @@ START_TEST(commands)
 	ck_assert_str_eq(split("'a'; 'b"), "a then  'b");
 	ck_assert_str_eq(split("'a; b"), "a quote does not end");
 	ck_assert_str_eq(split("1 2 3 4 5 6 7 8; 9"), "1|2|3|4|5|6|7|8 then  9");
-}
-END_TEST
-
-Suite *suite_words(void)
-{
-	Suite *suite = suite_create("client/ctl/core/words/words");
-	TCase *tcase = tcase_create("words");
-	tcase_add_test(tcase, words);
-	tcase_add_test(tcase, commands);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,6 +1,6 @@
-#include <check.h>
 #include <pthread.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/peer.h"
 
 static const struct npumem_operand operands[] = {{"in", 1}, {"weights", 2}, {"out", 3}};
@@ -10,7 +10,7 @@ static int send_run(struct peer *peer, struct told *told)
 	return npumem_run_async(peer->npumem, "conv2d", operands, 3, NULL, 0, told_callback, told, NULL, NULL);
 }
 
-START_TEST(a_request_is_a_frame_with_its_id)
+TEST(a_request_is_a_frame_with_its_id)
 {
 	struct peer peer = peer_open();
 	struct told told = {.times = 0};
@@ -39,9 +39,8 @@ START_TEST(a_request_is_a_frame_with_its_id)
 	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 0);
 	peer_close(&peer);
 }
-END_TEST
 
-START_TEST(answers_may_come_in_any_order)
+TEST(answers_may_come_in_any_order)
 {
 	struct peer peer = peer_open();
 	struct told told[150] = {{0}};
@@ -56,7 +55,6 @@ START_TEST(answers_may_come_in_any_order)
 	}
 	peer_close(&peer);
 }
-END_TEST
 
 /* Whatever ends a connection, every callback is called once, in the order sent, with the reason. */
 static void expect_over(struct peer *peer, struct told *told, unsigned n, const char *why)
@@ -80,7 +78,7 @@ static void expect_over(struct peer *peer, struct told *told, unsigned n, const 
 	peer_close(peer);
 }
 
-START_TEST(a_close_is_told_to_all)
+TEST(a_close_is_told_to_all)
 {
 	struct peer peer = peer_open();
 	struct told told[100] = {{0}};
@@ -91,9 +89,8 @@ START_TEST(a_close_is_told_to_all)
 	peer.fd = -1;
 	expect_over(&peer, told, 100, "closed the connection");
 }
-END_TEST
 
-START_TEST(the_daemons_reason_is_told)
+TEST(the_daemons_reason_is_told)
 {
 	struct peer peer = peer_open();
 	struct told told = {.times = 0};
@@ -103,9 +100,8 @@ START_TEST(the_daemons_reason_is_told)
 	peer.fd = -1;
 	expect_over(&peer, &told, 1, "too many sessions");
 }
-END_TEST
 
-START_TEST(a_truncated_answer_at_every_byte)
+TEST(a_truncated_answer_at_every_byte)
 {
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
@@ -129,9 +125,8 @@ START_TEST(a_truncated_answer_at_every_byte)
 	}
 	free(frame);
 }
-END_TEST
 
-START_TEST(an_answer_byte_by_byte)
+TEST(an_answer_byte_by_byte)
 {
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
@@ -154,7 +149,6 @@ START_TEST(an_answer_byte_by_byte)
 	free(frame);
 	peer_close(&peer);
 }
-END_TEST
 
 static void expect_garbage(const char *bytes, size_t n, const char *why)
 {
@@ -165,7 +159,7 @@ static void expect_garbage(const char *bytes, size_t n, const char *why)
 	expect_over(&peer, &told, 1, why);
 }
 
-START_TEST(garbage_is_unavailable)
+TEST(garbage_is_unavailable)
 {
 	expect_garbage("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11, "not a message");
 	expect_garbage("\x81\x80\x80\x08zz", 6, "more than 16777216 bytes");
@@ -175,9 +169,8 @@ START_TEST(garbage_is_unavailable)
 	expect_garbage("HTTP/1.1 400 Bad Request: this port is not what you think it is, go away now.....", 80,
 		       "cannot be read");
 }
-END_TEST
 
-START_TEST(an_id_never_sent)
+TEST(an_id_never_sent)
 {
 	struct peer peer = peer_open();
 	struct told told = {.times = 0};
@@ -185,9 +178,8 @@ START_TEST(an_id_never_sent)
 	peer_done(&peer, 77, 0);
 	expect_over(&peer, &told, 1, "answered request 77");
 }
-END_TEST
 
-START_TEST(an_id_answered_twice)
+TEST(an_id_answered_twice)
 {
 	struct peer peer = peer_open();
 	struct told told[2] = {{0}};
@@ -199,9 +191,8 @@ START_TEST(an_id_answered_twice)
 	ck_assert_int_eq(told[0].times, 1);
 	ck_assert_int_eq(told[0].status, 0);
 }
-END_TEST
 
-START_TEST(an_answer_of_another_kind)
+TEST(an_answer_of_another_kind)
 {
 	struct peer peer = peer_open();
 	struct told told = {.times = 0};
@@ -209,9 +200,8 @@ START_TEST(an_answer_of_another_kind)
 	peer_allocated(&peer, 1, 1);
 	expect_over(&peer, &told, 1, "makes no sense");
 }
-END_TEST
 
-START_TEST(a_daemon_going_down)
+TEST(a_daemon_going_down)
 {
 	struct peer peer = peer_open();
 	struct told told[2] = {{0}};
@@ -220,9 +210,8 @@ START_TEST(a_daemon_going_down)
 	peer_goes_down(&peer, 1);
 	expect_over(&peer, told, 2, "going down");
 }
-END_TEST
 
-START_TEST(events_and_unknown_statuses_do_no_harm)
+TEST(events_and_unknown_statuses_do_no_harm)
 {
 	struct peer peer = peer_open();
 	struct told told = {.times = 0};
@@ -240,7 +229,6 @@ START_TEST(events_and_unknown_statuses_do_no_harm)
 	ck_assert_str_eq(told.message, "the daemon gave no reason (status 99)");
 	peer_close(&peer);
 }
-END_TEST
 
 /* xorshift: the same bytes in every run. */
 static uint32_t random_next(uint32_t *state)
@@ -250,7 +238,7 @@ static uint32_t random_next(uint32_t *state)
 	return *state ^= *state << 5;
 }
 
-START_TEST(damaged_answers_never_crash)
+TEST(damaged_answers_never_crash)
 {
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Allocated allocated = NPUMEM__V1__ALLOCATED__INIT;
@@ -292,7 +280,6 @@ START_TEST(damaged_answers_never_crash)
 	}
 	free(frame);
 }
-END_TEST
 
 /* ---- callbacks ---- */
 
@@ -314,7 +301,7 @@ static void chain_next(void *context, const struct npumem_answer *answer)
 				 0);
 }
 
-START_TEST(a_callback_may_send_but_not_wait)
+TEST(a_callback_may_send_but_not_wait)
 {
 	struct peer peer = peer_open();
 	struct chain chain = {.peer = &peer, .left = 100};
@@ -327,7 +314,6 @@ START_TEST(a_callback_may_send_but_not_wait)
 	ck_assert_int_eq(chain.inner, NPUMEM_INVALID);
 	peer_close(&peer);
 }
-END_TEST
 
 static void send_again(void *context, const struct npumem_answer *answer)
 {
@@ -337,7 +323,7 @@ static void send_again(void *context, const struct npumem_answer *answer)
 		npumem_run_async(peer->npumem, "conv2d", operands, 3, NULL, 0, send_again, peer, NULL, NULL), 0);
 }
 
-START_TEST(closing_cancels_what_waits)
+TEST(closing_cancels_what_waits)
 {
 	struct peer peer = peer_open();
 	for (unsigned i = 0; i < 3; i++)
@@ -347,7 +333,6 @@ START_TEST(closing_cancels_what_waits)
 	peer_close(&peer);
 	npumem_close(NULL);
 }
-END_TEST
 
 /* ---- both directions full ---- */
 
@@ -375,7 +360,7 @@ static void *slow_daemon(void *context)
 	return NULL;
 }
 
-START_TEST(full_buffers_do_not_deadlock)
+TEST(full_buffers_do_not_deadlock)
 {
 	struct peer peer = peer_open();
 	static struct told told[64];
@@ -398,9 +383,8 @@ START_TEST(full_buffers_do_not_deadlock)
 	}
 	peer_close(&peer);
 }
-END_TEST
 
-START_TEST(a_request_over_the_cap_is_refused_here)
+TEST(a_request_over_the_cap_is_refused_here)
 {
 	struct peer peer = peer_open();
 	struct told told = {.times = 0};
@@ -416,31 +400,4 @@ START_TEST(a_request_over_the_cap_is_refused_here)
 	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 0);
 	free(data);
 	peer_close(&peer);
-}
-END_TEST
-
-Suite *suite_engine(void)
-{
-	Suite *suite = suite_create("client/lib/engine");
-	TCase *tcase = tcase_create("engine");
-	tcase_set_timeout(tcase, 30);
-	tcase_add_test(tcase, a_request_is_a_frame_with_its_id);
-	tcase_add_test(tcase, answers_may_come_in_any_order);
-	tcase_add_test(tcase, a_close_is_told_to_all);
-	tcase_add_test(tcase, the_daemons_reason_is_told);
-	tcase_add_test(tcase, a_truncated_answer_at_every_byte);
-	tcase_add_test(tcase, an_answer_byte_by_byte);
-	tcase_add_test(tcase, garbage_is_unavailable);
-	tcase_add_test(tcase, an_id_never_sent);
-	tcase_add_test(tcase, an_id_answered_twice);
-	tcase_add_test(tcase, an_answer_of_another_kind);
-	tcase_add_test(tcase, a_daemon_going_down);
-	tcase_add_test(tcase, events_and_unknown_statuses_do_no_harm);
-	tcase_add_test(tcase, damaged_answers_never_crash);
-	tcase_add_test(tcase, a_callback_may_send_but_not_wait);
-	tcase_add_test(tcase, closing_cancels_what_waits);
-	tcase_add_test(tcase, full_buffers_do_not_deadlock);
-	tcase_add_test(tcase, a_request_over_the_cap_is_refused_here);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,13 +1,13 @@
 /* Requests as they are kept, compared with what protobuf-c makes of them. */
 #include "client/lib/connection/engine/kept.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/lib/messages/payload.h"
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 
 static Npumem__V1__Request *unpacked(const struct kept *kept, uint64_t id, bool again)
@@ -24,7 +24,7 @@ static Npumem__V1__Request *unpacked(const struct kept *kept, uint64_t id, bool 
 	return request;
 }
 
-START_TEST(the_message_is_what_it_was)
+TEST(the_message_is_what_it_was)
 {
 	static const uint64_t ids[] = {1, 127, 128, UINT64_C(1) << 40, UINT64_MAX};
 	uint8_t data[5000];
@@ -58,9 +58,8 @@ START_TEST(the_message_is_what_it_was)
 		kept_free(kept, &memory_libc);
 	}
 }
-END_TEST
 
-START_TEST(what_was_lent_goes_back)
+TEST(what_was_lent_goes_back)
 {
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
@@ -86,9 +85,8 @@ START_TEST(what_was_lent_goes_back)
 	kept_free(NULL, &memory);
 	ck_assert_int_eq(failing.live, 0);
 }
-END_TEST
 
-START_TEST(an_fd_of_its_own)
+TEST(an_fd_of_its_own)
 {
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__UnshareRequest unshare = NPUMEM__V1__UNSHARE_REQUEST__INIT;
@@ -110,16 +108,4 @@ START_TEST(an_fd_of_its_own)
 	/* One that is not there. */
 	ck_assert_ptr_null(kept_new(&memory, &request, 100, false, NULL, 0, 1000000));
 	ck_assert_int_eq(failing.live, 0);
-}
-END_TEST
-
-Suite *suite_kept(void)
-{
-	Suite *suite = suite_create("client/lib/kept");
-	TCase *tcase = tcase_create("kept");
-	tcase_add_test(tcase, the_message_is_what_it_was);
-	tcase_add_test(tcase, what_was_lent_goes_back);
-	tcase_add_test(tcase, an_fd_of_its_own);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

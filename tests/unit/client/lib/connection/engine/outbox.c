@@ -2,7 +2,6 @@
 #define _GNU_SOURCE /* pipe2 */
 #include "client/lib/connection/engine/outbox.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 
 static uint32_t random_next(uint32_t *state)
@@ -66,7 +66,7 @@ static void read_some(int fd, struct expected *expected, size_t most)
 	expected->read += (size_t)n;
 }
 
-START_TEST(any_order_of_pieces)
+TEST(any_order_of_pieces)
 {
 	static struct expected expected;
 	for (uint32_t seed = 1; seed < 60; seed++) {
@@ -118,9 +118,8 @@ START_TEST(any_order_of_pieces)
 		close(ends[0]);
 	}
 }
-END_TEST
 
-START_TEST(without_memory)
+TEST(without_memory)
 {
 	for (unsigned i = 1; i <= 3; i++) {
 		struct failing failing = {.fail_at = i};
@@ -138,15 +137,4 @@ START_TEST(without_memory)
 		outbox_deinit(&outbox, &memory);
 		ck_assert_int_eq(failing.live, 0);
 	}
-}
-END_TEST
-
-Suite *suite_outbox(void)
-{
-	Suite *suite = suite_create("client/lib/outbox");
-	TCase *tcase = tcase_create("outbox");
-	tcase_add_test(tcase, any_order_of_pieces);
-	tcase_add_test(tcase, without_memory);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,9 +1,9 @@
-#include <check.h>
 #include <stdlib.h>
 
 #include "client/lib/connection/engine/pending.h"
+#include "tests/support/test.h"
 
-START_TEST(any_order_of_adding_and_taking)
+TEST(any_order_of_adding_and_taking)
 {
 	struct pending_table table = {0};
 	struct pending taken;
@@ -40,10 +40,9 @@ START_TEST(any_order_of_adding_and_taking)
 	ck_assert(!pending_take(&table, 1, &taken));
 	pending_deinit(&table, &memory_libc);
 }
-END_TEST
 
 /* One request that stays open must not make the table grow with those that come and go. */
-START_TEST(a_long_request_costs_no_memory)
+TEST(a_long_request_costs_no_memory)
 {
 	struct pending_table table = {0};
 	struct pending taken;
@@ -59,10 +58,9 @@ START_TEST(a_long_request_costs_no_memory)
 	ck_assert(pending_take(&table, 1, &taken));
 	pending_deinit(&table, &memory_libc);
 }
-END_TEST
 
 /* Ids far apart share slots, which ids in a row never do. */
-START_TEST(ids_that_collide)
+TEST(ids_that_collide)
 {
 	struct pending_table table = {0};
 	struct pending taken;
@@ -81,16 +79,4 @@ START_TEST(ids_that_collide)
 	}
 	ck_assert_uint_eq(table.n_slots, 64);
 	pending_deinit(&table, &memory_libc);
-}
-END_TEST
-
-Suite *suite_pending(void)
-{
-	Suite *suite = suite_create("client/lib/pending");
-	TCase *tcase = tcase_create("pending");
-	tcase_add_test(tcase, any_order_of_adding_and_taking);
-	tcase_add_test(tcase, ids_that_collide);
-	tcase_add_test(tcase, a_long_request_costs_no_memory);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,8 +1,8 @@
 /* A session that outlives its connection: what the next daemon is told, and what the caller is not. */
-#include <check.h>
 #include <sys/stat.h>
 
 #include "client/lib/connection/engine/engine.h"
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/door.h"
 
 static void fill(const struct door *door, int64_t value, struct told *told)
@@ -51,7 +51,7 @@ static void expect_over(struct door *door, struct told *told, const char *why)
 	door_close(door);
 }
 
-START_TEST(what_was_not_answered_is_sent_again)
+TEST(what_was_not_answered_is_sent_again)
 {
 	struct told told[4] = {{0}};
 	struct door door;
@@ -80,7 +80,6 @@ START_TEST(what_was_not_answered_is_sent_again)
 	expect_done(&door, expect_fill(&door, 4, false, 7), &told[0]);
 	door_close(&door);
 }
-END_TEST
 
 /* Reads of a few bytes and of many, which go where they belong as they come. */
 enum { FEW = 20, MANY = 20000 };
@@ -113,7 +112,7 @@ static bool answer_reads(const struct door *door, const uint64_t ids[2], size_t 
 	return cut < n[0] + n[1];
 }
 
-START_TEST(a_cut_at_every_byte_of_the_answers)
+TEST(a_cut_at_every_byte_of_the_answers)
 {
 	static uint8_t few[FEW], many[MANY];
 	struct door door;
@@ -170,9 +169,8 @@ START_TEST(a_cut_at_every_byte_of_the_answers)
 	}
 	door_close(&door);
 }
-END_TEST
 
-START_TEST(a_cut_at_every_byte_of_being_let_in)
+TEST(a_cut_at_every_byte_of_being_let_in)
 {
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Resumed resumed = NPUMEM__V1__RESUMED__INIT;
@@ -207,7 +205,6 @@ START_TEST(a_cut_at_every_byte_of_being_let_in)
 	}
 	door_close(&door);
 }
-END_TEST
 
 /* ---- who does not go on ---- */
 
@@ -223,22 +220,20 @@ static void not_let_in(int status, const char *why, const char *told_why)
 	expect_over(&door, &told, told_why);
 }
 
-START_TEST(a_daemon_without_this_session)
+TEST(a_daemon_without_this_session)
 {
 	not_let_in(NPUMEM_NOT_FOUND, "no session waits for this token",
 		   "the daemon was restarted without this session");
 }
-END_TEST
 
-START_TEST(a_daemon_that_does_not_know_how)
+TEST(a_daemon_that_does_not_know_how)
 {
 	not_let_in(NPUMEM_UNIMPLEMENTED, "unknown call 57", "does not go on with this session: unknown call 57");
 }
-END_TEST
 
 /* A daemon that keeps nothing, that knows nothing of it, and a caller who does not want it: as if there were none.
  */
-START_TEST(no_token)
+TEST(no_token)
 {
 	for (unsigned how = 0; how < 5; how++) {
 		struct told told[2] = {{0}};
@@ -263,9 +258,8 @@ START_TEST(no_token)
 		expect_over(&door, &told[0], "the daemon closed the connection");
 	}
 }
-END_TEST
 
-START_TEST(nobody_comes)
+TEST(nobody_comes)
 {
 	for (unsigned how = 0; how < 4; how++) {
 		struct told told = {.times = 0};
@@ -289,9 +283,8 @@ START_TEST(nobody_comes)
 		expect_over(&door, &told, "none at /tmp/npumem-door-");
 	}
 }
-END_TEST
 
-START_TEST(somebody_else)
+TEST(somebody_else)
 {
 	static const char *const whys[] = {"is not a message", "cannot be read", "before it went on",
 					   "makes no sense", "makes no sense"};
@@ -317,11 +310,10 @@ START_TEST(somebody_else)
 		expect_over(&door, &told, whys[how]);
 	}
 }
-END_TEST
 
 /* What another uid puts in the daemon's place is told nothing. Root may listen for anybody, so as root another is
  * asked to listen, and else the daemon is said to have been another's. */
-START_TEST(who_listens_is_another)
+TEST(who_listens_is_another)
 {
 	struct told told = {.times = 0};
 	struct door door;
@@ -347,10 +339,9 @@ START_TEST(who_listens_is_another)
 	ck_assert_int_eq((int)recv(door.peer.fd, &byte, 1, 0), 0);
 	expect_over(&door, &told, "who listens there is not uid");
 }
-END_TEST
 
 /* Each daemon that gets this request ends. */
-START_TEST(a_request_that_no_daemon_survives)
+TEST(a_request_that_no_daemon_survives)
 {
 	struct told told = {.times = 0};
 	struct door door;
@@ -366,11 +357,10 @@ START_TEST(a_request_that_no_daemon_survives)
 	ck_assert_uint_lt(times, 100);
 	expect_over(&door, &told, "the daemon closed the connection");
 }
-END_TEST
 
 /* ---- a daemon that goes down in an orderly way ---- */
 
-START_TEST(what_is_refused_on_the_way_down)
+TEST(what_is_refused_on_the_way_down)
 {
 	struct told told[2] = {{0}};
 	struct door door;
@@ -394,9 +384,8 @@ START_TEST(what_is_refused_on_the_way_down)
 	expect_done(&door, 2, &told[0]);
 	door_close(&door);
 }
-END_TEST
 
-START_TEST(a_daemon_that_says_it_ends_and_does_not)
+TEST(a_daemon_that_says_it_ends_and_does_not)
 {
 	struct told told = {.times = 0};
 	struct door door;
@@ -407,10 +396,9 @@ START_TEST(a_daemon_that_says_it_ends_and_does_not)
 	peer_goes_down(&door.peer, 2);
 	expect_over(&door, &told, "is going down, and does not end");
 }
-END_TEST
 
 /* It is an answer like any other, at once, and the connection goes on. */
-START_TEST(what_is_unavailable_from_a_daemon_that_stays)
+TEST(what_is_unavailable_from_a_daemon_that_stays)
 {
 	struct told told[2] = {{0}};
 	struct door door;
@@ -429,10 +417,9 @@ START_TEST(what_is_unavailable_from_a_daemon_that_stays)
 	ck_assert_int_eq(npumem_timeout(door.peer.npumem), -1);
 	door_close(&door);
 }
-END_TEST
 
 /* What the daemon ends the connection for would be so again. */
-START_TEST(an_end_that_is_meant)
+TEST(an_end_that_is_meant)
 {
 	struct told told = {.times = 0};
 	struct door door;
@@ -442,28 +429,4 @@ START_TEST(an_end_that_is_meant)
 	peer_refuse(&door.peer, 0, NPUMEM_RESOURCE_EXHAUSTED, "answers are not read");
 	door_cut(&door);
 	expect_over(&door, &told, "answers are not read");
-}
-END_TEST
-
-Suite *suite_resume(void)
-{
-	Suite *suite = suite_create("client/lib/resume");
-	TCase *tcase = tcase_create("resume");
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, what_was_not_answered_is_sent_again);
-	tcase_add_test(tcase, a_cut_at_every_byte_of_the_answers);
-	tcase_add_test(tcase, a_cut_at_every_byte_of_being_let_in);
-	tcase_add_test(tcase, a_daemon_without_this_session);
-	tcase_add_test(tcase, a_daemon_that_does_not_know_how);
-	tcase_add_test(tcase, no_token);
-	tcase_add_test(tcase, nobody_comes);
-	tcase_add_test(tcase, somebody_else);
-	tcase_add_test(tcase, who_listens_is_another);
-	tcase_add_test(tcase, a_request_that_no_daemon_survives);
-	tcase_add_test(tcase, what_is_refused_on_the_way_down);
-	tcase_add_test(tcase, a_daemon_that_says_it_ends_and_does_not);
-	tcase_add_test(tcase, what_is_unavailable_from_a_daemon_that_stays);
-	tcase_add_test(tcase, an_end_that_is_meant);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

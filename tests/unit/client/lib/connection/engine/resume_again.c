@@ -1,10 +1,10 @@
 /* What a daemon that goes on with a session is told first, and what of the caller's stays its own meanwhile. */
 #define _GNU_SOURCE /* SCM_RIGHTS' macros */
-#include <check.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 
 #include "client/lib/connection/clock.h"
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/door.h"
 
 /* A frame is cut no further than its first byte, with which an fd comes. */
@@ -92,7 +92,7 @@ static void keep_segment(void *context, const struct npumem_answer *answer)
 	*(const struct npumem_segment **)context = answer->segment;
 }
 
-START_TEST(segments_keep_their_ids)
+TEST(segments_keep_their_ids)
 {
 	const struct npumem_segment *segments[3] = {NULL};
 	struct door door;
@@ -132,7 +132,6 @@ START_TEST(segments_keep_their_ids)
 	ck_assert_ptr_nonnull(strstr(error.message, "not taken back what the session had: too much memory"));
 	door_close(&door);
 }
-END_TEST
 
 static void count_event(void *context, const struct npumem_event *event)
 {
@@ -152,7 +151,7 @@ static void send_event(const struct door *door)
 	ck_assert_int_eq(door_process(door), 0);
 }
 
-START_TEST(events_go_on)
+TEST(events_go_on)
 {
 	static const char *const kinds[] = {"allocated", "freed"};
 	struct told told = {.times = 0};
@@ -176,7 +175,6 @@ START_TEST(events_go_on)
 	ck_assert_int_eq(told.times, 1);
 	door_close(&door);
 }
-END_TEST
 
 /* ---- what a write was lent ---- */
 
@@ -193,7 +191,7 @@ static void expect_write(const struct door *door, uint8_t byte, bool again)
 	npumem__v1__request__free_unpacked(request, NULL);
 }
 
-START_TEST(writes)
+TEST(writes)
 {
 	struct told told[2] = {{0}};
 	struct npumem_request *request;
@@ -226,10 +224,9 @@ START_TEST(writes)
 	free(other);
 	door_close(&door);
 }
-END_TEST
 
 /* More than a socket takes at once. */
-START_TEST(a_cut_in_the_middle_of_a_write)
+TEST(a_cut_in_the_middle_of_a_write)
 {
 	size_t bytes = 3 << 20;
 	struct npumem_tensor tensor = {.handle = 1};
@@ -271,11 +268,10 @@ START_TEST(a_cut_in_the_middle_of_a_write)
 	free(data);
 	door_close(&door);
 }
-END_TEST
 
 /* ---- the caller's own time ---- */
 
-START_TEST(a_deadline_while_nobody_is_there)
+TEST(a_deadline_while_nobody_is_there)
 {
 	struct told told = {.times = 0};
 	struct door door;
@@ -304,7 +300,6 @@ START_TEST(a_deadline_while_nobody_is_there)
 	}
 	door_close(&door);
 }
-END_TEST
 
 static unsigned wait_in(int set, int ms)
 {
@@ -313,7 +308,7 @@ static unsigned wait_in(int set, int ms)
 }
 
 /* One that was told of the fd once, and never again. */
-START_TEST(in_an_event_loop)
+TEST(in_an_event_loop)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLOUT};
 	struct told told[2] = {{0}};
@@ -357,10 +352,9 @@ START_TEST(in_an_event_loop)
 	close(set);
 	door_close(&door);
 }
-END_TEST
 
 /* Who ends a daemon is told so when it ends. */
-START_TEST(the_end_that_one_asked_for)
+TEST(the_end_that_one_asked_for)
 {
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__ShuttingDown shutting_down = NPUMEM__V1__SHUTTING_DOWN__INIT;
@@ -377,21 +371,4 @@ START_TEST(the_end_that_one_asked_for)
 	door_cut(&door);
 	ck_assert_int_eq(door_process(&door), NPUMEM_UNAVAILABLE);
 	door_close(&door);
-}
-END_TEST
-
-Suite *suite_resume_again(void)
-{
-	Suite *suite = suite_create("client/lib/resume, again");
-	TCase *tcase = tcase_create("resume_again");
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, segments_keep_their_ids);
-	tcase_add_test(tcase, events_go_on);
-	tcase_add_test(tcase, writes);
-	tcase_add_test(tcase, a_cut_in_the_middle_of_a_write);
-	tcase_add_test(tcase, a_deadline_while_nobody_is_there);
-	tcase_add_test(tcase, in_an_event_loop);
-	tcase_add_test(tcase, the_end_that_one_asked_for);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,9 +1,9 @@
 /* A session with all that a new daemon has to be told, where every allocation fails, one at a time and all from
  * one on: each callback is called once, and nothing is left. */
-#include <check.h>
 #include <dirent.h>
 
 #include "client/lib/calls/segments.h"
+#include "tests/support/test.h"
 #include "tests/unit/client/lib/door.h"
 #include "tests/unit/client/lib/failing.h"
 
@@ -150,7 +150,7 @@ static bool run(unsigned fail_at, bool for_good, unsigned *n_over)
 	return fail_at && failing.calls >= fail_at;
 }
 
-START_TEST(every_allocation_fails)
+TEST(every_allocation_fails)
 {
 	for (unsigned for_good = 0; for_good < 2; for_good++) {
 		unsigned n_over = 0, i = 1;
@@ -162,15 +162,4 @@ START_TEST(every_allocation_fails)
 		/* Not each of them is the end of the connection. */
 		ck_assert_uint_lt(n_over, i);
 	}
-}
-END_TEST
-
-Suite *suite_resume_memory(void)
-{
-	Suite *suite = suite_create("client/lib/resume, memory");
-	TCase *tcase = tcase_create("resume_memory");
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, every_allocation_fails);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

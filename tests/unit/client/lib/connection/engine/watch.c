@@ -1,11 +1,12 @@
 /* What an event loop sleeps on while sockets come and go. */
 #include "client/lib/connection/engine/watch.h"
 
-#include <check.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "tests/support/test.h"
 
 static bool is_readable(const struct watch *watch)
 {
@@ -14,7 +15,8 @@ static bool is_readable(const struct watch *watch)
 	return pollfd.revents & POLLIN;
 }
 
-START_TEST(one_socket_after_the_other)
+/* Alone, for others skip time (skip.c), and the kernel's timer does not. */
+TEST(one_socket_after_the_other, .is_alone = true)
 {
 	struct watch watch = WATCH_INIT;
 	int ends[2][2];
@@ -69,14 +71,4 @@ START_TEST(one_socket_after_the_other)
 	ck_assert_int_eq(watch.fd, -1);
 	close(ends[1][0]);
 	close(ends[1][1]);
-}
-END_TEST
-
-Suite *suite_watch(void)
-{
-	Suite *suite = suite_create("client/lib/watch");
-	TCase *tcase = tcase_create("watch");
-	tcase_add_test(tcase, one_socket_after_the_other);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,9 +1,9 @@
 /* Dot products in every instruction set against plain 64-bit sums. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "daemon/device/fixed/rows/dot.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 /* extreme: all elements at the lower end. */
 static void check_sum(int64_t n, bool extreme, uint64_t *state)
@@ -23,29 +23,17 @@ static void check_sum(int64_t n, bool extreme, uint64_t *state)
 	free(b);
 }
 
-START_TEST(against_plain_sums)
+TEST(against_plain_sums)
 {
 	uint64_t state = 5;
 	for (int64_t n = 0; n < 700; n += n < 40 ? 1 : 31)
 		check_sum(n, false, &state);
 }
-END_TEST
 
-START_TEST(extremes)
+TEST(extremes)
 {
 	static const int64_t counts[] = {1, 2, 3, 31, 32, 33, 255, 256, 257, 65537, 200000};
 	uint64_t state = 6;
 	for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		check_sum(counts[i], true, &state);
-}
-END_TEST
-
-Suite *suite_dot(void)
-{
-	Suite *suite = suite_create("device/fixed/rows/dot");
-	TCase *tcase = tcase_create("dot");
-	tcase_add_test(tcase, against_plain_sums);
-	tcase_add_test(tcase, extremes);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

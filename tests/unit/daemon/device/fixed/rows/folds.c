@@ -1,11 +1,11 @@
 /* Folds of every instruction set against plain loops: every tail, strides, numbers of rows and taps. */
 #include "daemon/device/fixed/rows/folds.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 enum { LENGTH_MAX = 300, ROWS_MAX = 20, TAPS_MAX = 6, STRIDE_MAX = 4 };
 
@@ -122,7 +122,7 @@ static void check_pool(int fold, enum isa isa, unsigned bytes, int64_t n, uint64
 	free(p.columns);
 }
 
-START_TEST(every_tail)
+TEST(every_tail)
 {
 	uint64_t state = 11;
 	for (int fold = 0; fold < FOLD_N; fold++)
@@ -132,14 +132,4 @@ START_TEST(every_tail)
 					check_rows(fold, (enum isa)isa, 1 + round % 2, n, &state);
 					check_pool(fold, (enum isa)isa, 1 + round % 2, n, &state);
 				}
-}
-END_TEST
-
-Suite *suite_folds(void)
-{
-	Suite *suite = suite_create("device/fixed/folds");
-	TCase *tcase = tcase_create("folds");
-	tcase_add_test(tcase, every_tail);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

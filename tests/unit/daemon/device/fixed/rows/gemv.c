@@ -1,10 +1,10 @@
 /* Products of every width, in every number of rows, columns and terms, under each instruction set, against plain
  * 64-bit sums; operands of exactly their size, so that a sanitizer sees a step past the end. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "daemon/device/fixed/rows/gemv.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 static const struct {
 	unsigned vector, weights;
@@ -68,7 +68,7 @@ static void check_sums(unsigned w, int64_t n, int64_t terms, int64_t gap, bool c
 	free(got);
 }
 
-START_TEST(every_tail)
+TEST(every_tail)
 {
 	uint64_t state = 5;
 	for (unsigned w = 0; w < N_WIDTHS; w++)
@@ -79,10 +79,9 @@ START_TEST(every_tail)
 				check_sums(w, oracle_between(&state, 1, 300), n, 1, columns, ANY, &state);
 			}
 }
-END_TEST
 
 /* The largest sums that 32 bits have to hold, one term more or less, and several times as many. */
-START_TEST(extremes)
+TEST(extremes)
 {
 	static const int64_t counts[] = {255, 256, 257, 511, 512, 513, 1000, 2048};
 	uint64_t state = 6;
@@ -92,15 +91,4 @@ START_TEST(extremes)
 				check_sums(w, 19, counts[i], 0, false, (enum fill)fill, &state);
 				check_sums(w, 133, counts[i], 0, true, (enum fill)fill, &state);
 			}
-}
-END_TEST
-
-Suite *suite_gemv(void)
-{
-	Suite *suite = suite_create("device/fixed/rows/gemv");
-	TCase *tcase = tcase_create("gemv");
-	tcase_add_test(tcase, every_tail);
-	tcase_add_test(tcase, extremes);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,9 +1,10 @@
 /* Every input in rows of many lengths, under every instruction set, against the formula of npumem-kernels(7). */
 #include "daemon/device/fixed/rows/lookup.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/support/test.h"
 
 enum { WORDS = 65536, LENGTH_MAX = 70 };
 
@@ -52,7 +53,7 @@ static void check_row(enum isa isa, const struct lookup *lookup, int64_t first, 
 	ck_assert_int_eq(((const uint8_t *)got)[n * lookup->out_bytes], 0x5a);
 }
 
-START_TEST(every_input)
+TEST(every_input)
 {
 	for (int isa = ISA_SCALAR; isa < ISA_N; isa = isa_next(isa))
 		for (unsigned within = 0; within <= 15; within++)
@@ -63,9 +64,8 @@ START_TEST(every_input)
 				check_row((enum isa)isa, &lookup, 0, WORDS);
 			}
 }
-END_TEST
 
-START_TEST(every_length)
+TEST(every_length)
 {
 	for (int isa = ISA_SCALAR; isa < ISA_N; isa = isa_next(isa))
 		for (unsigned kind = 0; kind < 4; kind++) {
@@ -74,15 +74,4 @@ START_TEST(every_length)
 			for (int64_t n = 1; n <= LENGTH_MAX; n++)
 				check_row((enum isa)isa, &lookup, n, n);
 		}
-}
-END_TEST
-
-Suite *suite_lookup(void)
-{
-	Suite *suite = suite_create("device/fixed/lookup");
-	TCase *tcase = tcase_create("lookup");
-	tcase_add_test(tcase, every_input);
-	tcase_add_test(tcase, every_length);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,10 +1,10 @@
 /* The tables against their formulas and the reference's own, and reading them at every kind of place. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/device/fixed/rows/lut.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/tables.h"
 
 static const char *const names[] = {"sigmoid", "tanh", "expneg", "invsqrt"};
@@ -15,7 +15,7 @@ static bool exists(int function, int library)
 	return !(function == LUT_INVSQRT && library == LUT_MLI1_1);
 }
 
-START_TEST(entries_are_their_formula)
+TEST(entries_are_their_formula)
 {
 	for (int function = 0; function < LUT_FUNCTIONS; function++)
 		for (int library = 1; library <= LUT_LIBRARIES; library++) {
@@ -35,7 +35,6 @@ START_TEST(entries_are_their_formula)
 					      (int)t.entries[i]);
 		}
 }
-END_TEST
 
 static char *read_all(const char *path)
 {
@@ -60,7 +59,7 @@ static long number_of(const char *at, const char *key)
 	return strtol(at, NULL, 10);
 }
 
-START_TEST(entries_are_the_references)
+TEST(entries_are_the_references)
 {
 	char *text = read_all("tests/conformance/vectors/luts.json");
 	for (int function = 0; function < LUT_FUNCTIONS; function++)
@@ -87,7 +86,6 @@ START_TEST(entries_are_the_references)
 		}
 	free(text);
 }
-END_TEST
 
 /* Around every entry, and far past both ends, in a format coarser or finer than the table's. */
 static void check_places(int function, int library, const struct tables *t, int64_t frac_bits, int mode)
@@ -102,7 +100,7 @@ static void check_places(int function, int library, const struct tables *t, int6
 	}
 }
 
-START_TEST(every_kind_of_place)
+TEST(every_kind_of_place)
 {
 	static const int64_t formats[] = {-1, 0, 2, 3, 4, 5, 6, 9, 15, 18, 19, 20, 21, 26, 35, 50, 127};
 	for (int function = 0; function < LUT_FUNCTIONS; function++)
@@ -114,9 +112,8 @@ START_TEST(every_kind_of_place)
 				check_places(function, library, &t, formats[f], (int)f % 3 + 1);
 		}
 }
-END_TEST
 
-START_TEST(narrow_results)
+TEST(narrow_results)
 {
 	struct lut_reader reader;
 	int64_t saturated = 0;
@@ -128,7 +125,6 @@ START_TEST(narrow_results)
 	ck_assert_int_eq(lut_result(&reader, 127, 2, &saturated), 32767);
 	ck_assert_int_eq(saturated, 1);
 }
-END_TEST
 
 /* All words in one row, and shorter rows at its end, under each instruction set as the scalar one has them. */
 static void check_words(const struct lut_reader *reader, const int16_t *in, int32_t minus, int16_t *want,
@@ -152,7 +148,7 @@ static void check_words(const struct lut_reader *reader, const int16_t *in, int3
 	ck_assert_int_eq(saturated, 0);
 }
 
-START_TEST(every_word)
+TEST(every_word)
 {
 	static int16_t in[65536], want[65536], got[65536];
 	static const int64_t formats[] = {2, 5, 6, 8, 10, 12, 15, 18, 19, 21};
@@ -170,18 +166,4 @@ START_TEST(every_word)
 				check_words(&reader, in, 0, want, got);
 				check_words(&reader, in, INT16_MAX, want, got);
 			}
-}
-END_TEST
-
-Suite *suite_lut(void)
-{
-	Suite *suite = suite_create("device/fixed/lut");
-	TCase *tcase = tcase_create("lut");
-	tcase_add_test(tcase, entries_are_their_formula);
-	tcase_add_test(tcase, entries_are_the_references);
-	tcase_add_test(tcase, every_kind_of_place);
-	tcase_add_test(tcase, narrow_results);
-	tcase_add_test(tcase, every_word);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,8 +1,9 @@
 /* Every byte in rows of every length, under every instruction set, against lut_result(). */
 #include "daemon/device/fixed/rows/lut_bytes.h"
 
-#include <check.h>
 #include <string.h>
+
+#include "tests/support/test.h"
 
 enum { LENGTH_MAX = 300, GUARD = 0x5a };
 
@@ -20,7 +21,7 @@ static void check_row(enum isa isa, const struct lut_reader *reader, const struc
 	ck_assert_int_eq(out[n], GUARD);
 }
 
-START_TEST(every_length)
+TEST(every_length)
 {
 	for (int isa = ISA_SCALAR; isa < ISA_N; isa = isa_next(isa))
 		for (int function = LUT_SIGMOID; function <= LUT_TANH; function++)
@@ -33,14 +34,4 @@ START_TEST(every_length)
 				for (int64_t n = 1; n <= LENGTH_MAX; n++)
 					check_row((enum isa)isa, &reader, &bytes, n);
 			}
-}
-END_TEST
-
-Suite *suite_lut_bytes(void)
-{
-	Suite *suite = suite_create("device/fixed/lut_bytes");
-	TCase *tcase = tcase_create("lut_bytes");
-	tcase_add_test(tcase, every_length);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,13 +1,13 @@
 /* Rows of every instruction set against the scalar ones: every tail, containers with and without a sign,
  * constants, shifts past every width, limits; and nothing written past a row. The scalar rows are held against the
  * oracle by the tests of the kernels. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/device/fixed/rows/rows.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 enum { LENGTH_MAX = 150, GUARD = 8, FILLER = 0x5a };
 
@@ -213,7 +213,7 @@ static void compare_in_place(const struct op *op, int64_t n, enum isa isa, uint6
 		      "%s of %d elements in place differs under %s", op->name, (int)n, isa_name(isa));
 }
 
-START_TEST(every_tail)
+TEST(every_tail)
 {
 	uint64_t state = 7;
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
@@ -221,10 +221,9 @@ START_TEST(every_tail)
 			for (int round = 0; round < 40; round++)
 				compare(&ops[i], n, &state);
 }
-END_TEST
 
 /* Rows whose result is one of their operands, whole and in vectors that overlap. */
-START_TEST(in_place)
+TEST(in_place)
 {
 	static const char *const names[] = {"requantize", "sum", "product", "smaller", "larger", "slope"};
 	uint64_t state = 11;
@@ -237,10 +236,9 @@ START_TEST(in_place)
 				compare_in_place(&ops[i], n, (enum isa)isa, &state);
 	}
 }
-END_TEST
 
 /* Small coarse terms, half of which are ties, and what is far finer and decides them: against exact integers. */
-START_TEST(far_terms)
+TEST(far_terms)
 {
 	static const int64_t aparts[] = {15, 16, 17, 30, 31, 32, 35, 36, 37, 38, 52, 53, 60, 80, 126};
 	enum { N = 49 };
@@ -286,16 +284,4 @@ START_TEST(far_terms)
 				}
 				ck_assert_int_eq(saturated, want_saturated);
 			}
-}
-END_TEST
-
-Suite *suite_rows(void)
-{
-	Suite *suite = suite_create("device/fixed/rows");
-	TCase *tcase = tcase_create("rows");
-	tcase_add_test(tcase, every_tail);
-	tcase_add_test(tcase, in_place);
-	tcase_add_test(tcase, far_terms);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,11 +1,11 @@
 /* Rows of sums under each instruction set against the joins one by one: every number of outputs, every rounding,
  * ordinary formats and such as no loop takes. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/device/fixed/rows/sums.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 enum { OUTPUTS_MAX = 150, GAP = 3 };
 
@@ -107,21 +107,11 @@ static void check_random(int64_t n, int mode, uint64_t *state)
 	check_row(&s, NULL, &rescaled);
 }
 
-START_TEST(random_rows)
+TEST(random_rows)
 {
 	uint64_t state = 9;
 	for (int64_t n = 1; n <= OUTPUTS_MAX; n++)
 		for (int mode = 1; mode <= 3; mode++)
 			for (int round = 0; round < 6; round++)
 				check_random(n, mode, &state);
-}
-END_TEST
-
-Suite *suite_sums(void)
-{
-	Suite *suite = suite_create("device/fixed/rows/sums");
-	TCase *tcase = tcase_create("sums");
-	tcase_add_test(tcase, random_rows);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

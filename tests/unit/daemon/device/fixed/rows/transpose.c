@@ -1,9 +1,10 @@
 /* Every pair of extents around the squares, for each size of an element; nothing else is written. */
 #include "daemon/device/fixed/rows/transpose.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/support/test.h"
 
 enum { EXTENT_MAX = 70, GAP = 3, FILLER = 0x5a };
 
@@ -27,21 +28,11 @@ static void check_one(enum isa isa, unsigned bytes, int64_t n_rows, int64_t n_co
 	free(to);
 }
 
-START_TEST(every_tail)
+TEST(every_tail)
 {
 	for (unsigned bytes = 1; bytes <= 4; bytes *= 2)
 		for (int64_t r = 1; r <= EXTENT_MAX; r++)
 			for (int64_t c = 1; c <= EXTENT_MAX; c += r % 3 + 1)
 				for (int isa = ISA_SCALAR; isa < ISA_N; isa = isa_next(isa))
 					check_one((enum isa)isa, bytes, r, c);
-}
-END_TEST
-
-Suite *suite_transpose(void)
-{
-	Suite *suite = suite_create("device/fixed/transpose");
-	TCase *tcase = tcase_create("transpose");
-	tcase_add_test(tcase, every_tail);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,5 +1,6 @@
 /* Depthwise convolutions over features of every width under every instruction set, with windows for each of the
  * ways there are: each must do what it does by scalars. What that is the kernel's own tests say. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 
 enum { IN, WEIGHTS, BIAS, OUT };
@@ -62,20 +63,10 @@ static void check_width(int64_t w, uint64_t *state)
 	calls_free(&c);
 }
 
-START_TEST(every_width)
+TEST(every_width)
 {
 	uint64_t state = 17;
 	for (int round = 0; round < 12; round++)
 		for (int64_t w = 1; w <= WIDTH_MAX; w++)
 			check_width(w, &state);
-}
-END_TEST
-
-Suite *suite_depthwise(void)
-{
-	Suite *suite = suite_create("device/kernel_support/depthwise");
-	TCase *tcase = tcase_create("depthwise");
-	tcase_add_test(tcase, every_width);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,5 +1,6 @@
 /* Pools over features of every width under every instruction set, ordinary windows and others: each must do what
  * it does by scalars. What that is the kernels' own tests say. */
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 
 enum { IN, OUT };
@@ -38,7 +39,7 @@ static void check_width(int kernel, int64_t w, uint64_t *state)
 	calls_free(&c);
 }
 
-START_TEST(every_width)
+TEST(every_width)
 {
 	uint64_t state = 13;
 	for (int round = 0; round < 6; round++)
@@ -46,14 +47,4 @@ START_TEST(every_width)
 			check_width(NPUMEM_KERNEL_MAXPOOL, w, &state);
 			check_width(NPUMEM_KERNEL_AVEPOOL, w, &state);
 		}
-}
-END_TEST
-
-Suite *suite_pool(void)
-{
-	Suite *suite = suite_create("device/kernel_support/pool");
-	TCase *tcase = tcase_create("pool");
-	tcase_add_test(tcase, every_width);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,8 +1,8 @@
 /* Taps and outputs of windows against a walk over all pairs. */
-#include <check.h>
 
 #include "daemon/device/kernel_support/windows/window.h"
 #include "tests/support/oracle.h"
+#include "tests/support/test.h"
 
 /* True where window_taps, window_outputs and window_pairs say what a walk over all pairs says. */
 static bool agrees(const struct window_axis *axis)
@@ -27,7 +27,7 @@ static bool agrees(const struct window_axis *axis)
 	return good && window_pairs(axis) == pairs;
 }
 
-START_TEST(all_small_windows)
+TEST(all_small_windows)
 {
 	for (int64_t in = 1; in <= 6; in++)
 		for (int64_t kernel = 1; kernel <= 4; kernel++)
@@ -55,10 +55,9 @@ START_TEST(all_small_windows)
 						}
 				}
 }
-END_TEST
 
 /* Numbers at the limit of the parameters stay inside 64 bits. */
-START_TEST(extremes)
+TEST(extremes)
 {
 	const struct window_axis axis = {
 		INT64_C(1) << 30, 1, WINDOW_LIMIT, WINDOW_LIMIT, WINDOW_LIMIT, WINDOW_LIMIT, 0, 0, 0};
@@ -69,10 +68,9 @@ START_TEST(extremes)
 	window_outputs(&axis, WINDOW_LIMIT - 1, &first, &end);
 	ck_assert_int_eq(first, end);
 }
-END_TEST
 
 /* In no time: a kernel looks at nothing while it counts them. Of 2^29 outputs and taps each. */
-START_TEST(many_pairs)
+TEST(many_pairs)
 {
 	const int64_t n = INT64_C(1) << 29;
 	const struct window_axis axis = {2 * n - 1, n, n, 1, 1, 0, 0, 0, 0};
@@ -82,16 +80,4 @@ START_TEST(many_pairs)
 	/* A phase of a transposed convolution that begins behind the first input. */
 	const struct window_axis behind = {9, 4, 3, 1, 1, -2, 0, 0, 0};
 	ck_assert(agrees(&behind));
-}
-END_TEST
-
-Suite *suite_window(void)
-{
-	Suite *suite = suite_create("device/kernel_support/window");
-	TCase *tcase = tcase_create("window");
-	tcase_add_test(tcase, all_small_windows);
-	tcase_add_test(tcase, extremes);
-	tcase_add_test(tcase, many_pairs);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }

@@ -1,5 +1,6 @@
 #include "client/ctl/core/network/planning/lives.h"
 
+#include "tests/support/test.h"
 #include "tests/unit/client/ctl/core/network/file.h"
 
 static const struct npumem_geometry geometry = {4, 1024, 8, 128};
@@ -21,7 +22,7 @@ static void lives_end(struct network *network, struct lives *lives)
 	network_deinit(network);
 }
 
-START_TEST(peak_and_offsets)
+TEST(peak_and_offsets)
 {
 	struct network network;
 	struct lives lives;
@@ -46,9 +47,8 @@ START_TEST(peak_and_offsets)
 	ck_assert_uint_eq(lives.list[3].to, network.n_operations);
 	lives_end(&network, &lives);
 }
-END_TEST
 
-START_TEST(what_lives_too_long)
+TEST(what_lives_too_long)
 {
 	struct network network;
 	struct lives lives;
@@ -59,9 +59,8 @@ START_TEST(what_lives_too_long)
 	ck_assert_int_eq(lives.least, 512);
 	lives_end(&network, &lives);
 }
-END_TEST
 
-START_TEST(no_room)
+TEST(no_room)
 {
 	struct network network;
 	struct lives lives;
@@ -77,9 +76,8 @@ START_TEST(no_room)
 	ck_assert_uint_eq(lives.crowded, 3);
 	lives_end(&network, &lives);
 }
-END_TEST
 
-START_TEST(addresses_are_kept)
+TEST(addresses_are_kept)
 {
 	static const char fixed[] =
 		"{\"alloc\": \"f\", \"shape\": [1,4,1,128], \"dtype\": \"int8\", \"address\": 256}\n";
@@ -97,9 +95,8 @@ START_TEST(addresses_are_kept)
 	ck_assert_uint_eq(lives.crowded, 1);
 	lives_end(&network, &lives);
 }
-END_TEST
 
-START_TEST(what_no_device_holds)
+TEST(what_no_device_holds)
 {
 	struct network network;
 	struct lives lives;
@@ -110,9 +107,8 @@ START_TEST(what_no_device_holds)
 	ck_assert_msg(strstr(error.message, "operation 2 (line 2), alloc b: "), "%s", error.message);
 	network_deinit(&network);
 }
-END_TEST
 
-START_TEST(opened_ones_are_counted_apart)
+TEST(opened_ones_are_counted_apart)
 {
 	struct network network;
 	struct lives lives;
@@ -122,19 +118,4 @@ START_TEST(opened_ones_are_counted_apart)
 	ck_assert_uint_eq(lives.n_opened, 1);
 	ck_assert_int_eq(lives.peak, 128);
 	lives_end(&network, &lives);
-}
-END_TEST
-
-Suite *suite_lives(void)
-{
-	Suite *suite = suite_create("client/ctl/core/network/planning/lives");
-	TCase *tcase = tcase_create("lives");
-	tcase_add_test(tcase, peak_and_offsets);
-	tcase_add_test(tcase, what_lives_too_long);
-	tcase_add_test(tcase, no_room);
-	tcase_add_test(tcase, addresses_are_kept);
-	tcase_add_test(tcase, what_no_device_holds);
-	tcase_add_test(tcase, opened_ones_are_counted_apart);
-	suite_add_tcase(suite, tcase);
-	return suite;
 }
