@@ -403,4 +403,5 @@ TEST(one_that_waits_again_passes_the_device_on)
 	}
 	ck_assert_ptr_null(s.scheduler->first);
 }
+
 FIXTURE(begin, end)
