@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import shutil
 import statistics
+import tempfile
 import threading
 import time
 import unittest
@@ -36,22 +38,29 @@ class SlowDiskTestCase(StateTestCase):
     sync_ms, sync_ms_per_mib = SYNC_MS, 0
 
     def setUp(self):
-        self.syncs = None
-        super().setUp()
-        # Only from here on, as a daemon that starts makes many.
-        self.stop()
-        self.syncs = os.path.join(self.directory, "syncs")
-        self.slow = {
+        folder = tempfile.mkdtemp(prefix="npumem-test-")
+        self.addCleanup(shutil.rmtree, folder)
+        self.syncs = os.path.join(folder, "syncs")
+        slow = {
             "LD_PRELOAD": os.environ["NPUMEM_SLOW_DISK"],
             "NPUMEM_SYNC_MS": str(self.sync_ms),
             "NPUMEM_SYNC_MS_PER_MIB": str(self.sync_ms_per_mib),
             "NPUMEM_SYNC_LOG": self.syncs,
         }
-        os.environ.update(self.slow)
-        self.addCleanup(lambda: [os.environ.pop(key, None) for key in self.slow])
-        self.start()
-        for key in self.slow:
-            os.environ.pop(key)
+        os.environ.update(slow)
+        try:
+            super().setUp()
+        finally:
+            for key in slow:
+                del os.environ[key]
+        # Only from here on, as a daemon that starts makes many, and so does one that ends.
+        with open(self.syncs, "wb"):
+            pass
+
+    def stop(self):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.syncs)
+        super().stop()
 
     def n_syncs(self):
         return os.path.getsize(self.syncs)
