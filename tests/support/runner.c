@@ -7,7 +7,6 @@
  * process takes longer than most tests, they share the part's, but for those that end by a signal or ask for one.
  */
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -100,15 +99,12 @@ static TCase *make_case(const struct test *test)
 	return tcase;
 }
 
-/* Of tests/unit/daemon/rpc/turns.c: daemon/rpc/turns. */
+/* Of tests/unit/daemon/rpc/turns.c: daemon/rpc/turns.c. */
 static Suite *make_suite(const char *file)
 {
 	const char *name = strstr(file, "tests/unit/");
-	char text[256];
 
-	name = name ? name + strlen("tests/unit/") : file;
-	snprintf(text, sizeof(text), "%.*s", (int)strcspn(name, "."), name);
-	return suite_create(text);
+	return suite_create(name ? name + strlen("tests/unit/") : file);
 }
 
 /* A part's tests that have a process of their own, or those that share one. */

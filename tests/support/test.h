@@ -4,7 +4,7 @@
  *	TEST(another_name, .to = 4) { ... uses _i ... }
  *	FIXTURE(set_up, tear_down)
  *
- * CK_RUN_SUITE=daemon/rpc/turns runs those of one file, CK_RUN_CASE=a_name the one of this name. */
+ * CK_RUN_SUITE=daemon/rpc/turns.c runs those of one file, CK_RUN_CASE=a_name the one of this name. */
 #ifndef TESTS_SUPPORT_TEST_H
 #define TESTS_SUPPORT_TEST_H
 
