@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 	case OPTIONS_DONE:
 		return 0;
 	case OPTIONS_BAD:
-		fprintf(stderr, "npumemd: %s\n", error);
+		fprintf(stderr, "npumemd: %s (see npumemd --help)\n", error);
 		return 2;
 	case OPTIONS_RUN:
 		break;

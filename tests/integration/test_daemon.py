@@ -165,6 +165,7 @@ class Options(unittest.TestCase):
         result = run(*options)
         self.assertEqual((result.returncode, result.stdout), (code, ""), result)
         self.assertTrue(result.stderr.startswith("npumemd: "), result.stderr)
+        self.assertEqual(result.stderr.endswith(" (see npumemd --help)\n"), code == 2, result.stderr)
         self.assertEqual(result.stderr.count("\n"), 1)
         self.assertIn(text, result.stderr)
 

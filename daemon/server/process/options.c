@@ -215,7 +215,7 @@ static bool set_limit_uid(struct parse *parse)
 #define FLAG(member) .set = set_flag, AT(member)
 
 static const struct row rows[] = {
-	{"socket", "PATH", "listen here ($XDG_RUNTIME_DIR/npumem.sock, for root /run/npumem/npumem.sock)",
+	{"socket", "PATH", "listen here; if only the last directory is missing, it is made with mode 0755 ($XDG_RUNTIME_DIR/npumem.sock, for root /run/npumem/npumem.sock)",
 	 .set = set_socket},
 	{"users", "GROUP", "only members of this group can connect: it has the socket file, with mode 0660",
 	 .set = set_text, AT(users), .expected = "a group has a name"},

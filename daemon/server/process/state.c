@@ -188,7 +188,8 @@ static int open_store(struct state *state, const struct options *options, uint64
 	if (status) {
 		snprintf(error, error_bytes, "%s%s", line,
 			 verdict_is_set_aside(state->found->verdict) && !options->set_aside
-				 ? " (--set-aside N keeps it in a folder and begins a new state)"
+				 ? " (use the state's geometry; or --set-aside N keeps it in a folder and begins "
+				   "a new state)"
 				 : "");
 		return status;
 	}
