@@ -299,7 +299,7 @@ class Networks(Folder):
         for array, words in (
             (np.zeros((5, 3, 16, 15), np.float32), "no samples of 768"),
             (np.zeros((0, 3, 16, 16), np.float32), "no samples of 768"),
-            (np.zeros((5, 3, 16, 16), np.int8), "<f4 or <f8"),
+            (np.zeros((5, 3, 16, 16), np.int8), "real numbers are expected"),
             (np.full((2, 3, 16, 16), np.nan, np.float32), "NaN"),
         ):
             np.save(self.at("bad.npy"), array)
@@ -391,6 +391,15 @@ class Networks(Folder):
             done = self.program("npumem.onnx.run", "net/network.json", "--samples", "x.npy", "--out", "all")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
         self.assertIn("bytes on each NPU", done.stderr)
+
+    def test_samples_that_submit_would_refuse(self):
+        self.save(picture())
+        for dtype in ("u1", "<f2", ">f4"):
+            self.samples(np.ones((2, 3, 16, 16), dtype))
+            done = self.program("npumem.onnx", "m.onnx", "--samples", "x.npy", "--out", "net")
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+            self.assertIn(" is not float32 or float64, which npumemctl submit --samples reads", done.stderr)
+            self.assertFalse(os.path.exists(self.at("net")))
 
     def test_an_import_is_the_same_each_time(self):
         self.save(picture())

@@ -88,7 +88,7 @@ def reference(tensor: Any) -> pb.Ref:
         return pb.Ref(name=tensor)
     handle = getattr(tensor, "handle", tensor)
     if not isinstance(handle, int):
-        raise TypeError(f"{tensor!r} is no tensor, name or handle")
+        raise TypeError(f"{tensor!r} is not a tensor, name or handle")
     return pb.Ref(handle=handle)
 
 

@@ -63,7 +63,8 @@ static int check_type(struct stream *stream, const struct npy *npy, struct npume
 	stream->is_double = !strcmp(npy->descr, "<f8");
 	if (is_real)
 		return 0;
-	return npumem_error_set(error, NPUMEM_INVALID, "the array has element type %s; <f4 or <f8 is quantized",
+	return npumem_error_set(error, NPUMEM_INVALID,
+				"the array has element type %s; real numbers are expected, float32 or float64 (<f4, <f8)",
 				npy->descr);
 }
 

@@ -82,8 +82,15 @@ def command(arguments: list[str]) -> int:
     activations = arrays_of([options.activations], "--activations") if options.activations else None
     if activations is not None and not isinstance(activations, dict):
         raise Fail(f"--activations {options.activations}: it is an .npz with an array for each value")
+    samples = arrays_of(options.samples, "--samples")
+    for array in samples.values() if isinstance(samples, dict) else [samples]:
+        if array.dtype not in ("<f4", "<f8"):
+            raise Fail(
+                f"--samples: {array.dtype} is not float32 or float64, which npumemctl submit --samples reads: "
+                "convert it with astype"
+            )
     imported = load(
-        options.model, arrays_of(options.samples, "--samples"), dtype=options.dtype, method=options.method,
+        options.model, samples, dtype=options.dtype, method=options.method,
         equalize=options.equalize, correct=not options.no_correct, by_samples=options.round_by_samples,
         shapes=dict(shape_of(word) for word in options.shape), constants=constants, host=options.host,
         activations=activations,

@@ -22,7 +22,7 @@ def array_of(path: str) -> Union[Array, dict[str, Array]]:
     except OSError as problem:
         raise Fail(f"{path}: {problem.strerror or problem}") from None
     except (ValueError, EOFError, zipfile.BadZipFile, MemoryError):
-        raise Fail(f"{path}: the file is no .npy or .npz with numbers") from None
+        raise Fail(f"{path}: the file is not an .npy or .npz with numbers") from None
 
 
 def named(word: str) -> tuple[str, str]:

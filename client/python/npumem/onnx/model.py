@@ -113,7 +113,7 @@ def parsed(path: str) -> onnx.ModelProto:
         model.Clear()
     if not model.HasField("graph") or not model.graph.output or not model.opset_import:
         raise ImportRefused(
-            f"{path}: the file is no ONNX model, or it was cut off ({len(data)} bytes); fetch or export it again"
+            f"{path}: the file is not an ONNX model, or it was cut off ({len(data)} bytes); fetch or export it again"
         )
     return model
 
@@ -244,7 +244,7 @@ def read(
     path, given = os.fspath(path), dict(constants or {})
     model = parsed(path)
     if not all(isinstance(name, str) for name in names_of(model)):
-        raise ImportRefused(f"{path}: a name in the model is no text; fetch or export it again")
+        raise ImportRefused(f"{path}: a name in the model is not text; fetch or export it again")
     elsewhere = outside_files(model)
     if elsewhere:
         raise ImportRefused(

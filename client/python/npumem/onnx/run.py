@@ -16,7 +16,7 @@ import numpy as np
 
 from ..address import connect, spawn
 from ..device import Device
-from ..errors import Refused, Status
+from ..errors import Refused
 from ..formats import quantize_counted
 from ..tensor import Tensor
 from . import host
@@ -192,7 +192,7 @@ def read_json(path: str) -> Json:
     except OSError as problem:
         raise Fail(f"{path}: {problem.strerror}") from None
     except ValueError:
-        raise Fail(f"{path}: the file is no JSON object; give the network.json that npumem-import wrote") from None
+        raise Fail(f"{path}: the file is not a JSON object; give the network.json that npumem-import wrote") from None
 
 
 def outputs_of(report: Json, path: str) -> dict[str, str]:
@@ -260,7 +260,7 @@ def main() -> int:
     try:
         return command(sys.argv[1:])
     except (Fail, ImportRefused, Refused) as problem:
-        full = isinstance(problem, Refused) and problem.status == Status.RESOURCE_EXHAUSTED
+        full = isinstance(problem, Refused) and "largest_free_bytes" in problem.fields
         hint = "; a daemon with larger --npu-bytes has room (without --socket one is started)" if full else ""
         print(f"npumem.onnx.run: {printable(str(problem))}{hint}", file=sys.stderr)
         return 1

@@ -31,7 +31,7 @@ class Q(NamedTuple):
 def parse(text: str) -> Q:
     """The format of a text like "Q4.3" or "Q4.-4"."""
     match = re.fullmatch(r"Q(-?\d{1,9})\.(-?\d{1,9})", text)
-    need(match is not None, f"{text!r} is no format like Q4.3")
+    need(match is not None, f"{text!r} is not a format like Q4.3")
     assert match is not None
     return checked(Q(int(match[1]), int(match[2])))
 
