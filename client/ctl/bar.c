@@ -3,6 +3,7 @@
 #include "client/ctl/bar.h"
 
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client/ctl/core/output/terminal.h"
@@ -10,14 +11,23 @@
 enum { BAR_PAUSE_NS = 100000000 };
 enum { BAR_WIDTH = 40, BAR_BESIDE = 7 /* "[" "] 100%" */, BAR_COLUMNS = 80 };
 
+static const char *interrupted; /* what an interrupt prints */
+
 /* Ends this program as an interrupt does, with a word about what that did: the daemon takes back what a client
  * that is gone had asked for. */
 static void cancelled(int number)
 {
-	static const char text[] =
-		"\nnpumemctl: cancelled; what it was writing is undefined until it is written again\n";
-	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	(void)!write(STDERR_FILENO, interrupted, strlen(interrupted));
 	raise(number);
+}
+
+void bar_interrupt(const char *text, struct sigaction *before)
+{
+	struct sigaction action = {.sa_handler = cancelled, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
+	interrupted = text;
+	sigaction(SIGINT, NULL, before);
+	if (before->sa_handler == SIG_DFL)
+		sigaction(SIGINT, &action, NULL);
 }
 
 static unsigned bar_columns(void)
@@ -79,10 +89,8 @@ void bar_part(struct bar *bar, size_t done, size_t share)
 void bar_follow(struct ctl *ctl, struct bar *bar)
 {
 	static const char *const kinds[] = {"progress"};
-	struct sigaction action = {.sa_handler = cancelled, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
-	sigaction(SIGINT, NULL, &bar->before);
-	if (bar->before.sa_handler == SIG_DFL)
-		sigaction(SIGINT, &action, NULL);
+	bar_interrupt("\nnpumemctl: cancelled; what it was writing is undefined until it is written again\n",
+		      &bar->before);
 	struct sigaction before = bar->before;
 	*bar = (struct bar){.ctl = ctl,
 			    .before = before,

@@ -25,4 +25,8 @@ void bar_part(struct bar *bar, size_t done, size_t share);
 /* When it is answered, before anything else is printed; on every way out after bar_follow. */
 void bar_end(struct bar *bar);
 
+/* Until *before is set again, an interrupt prints `text` before it ends the program; not where another handler is
+ * set. */
+void bar_interrupt(const char *text, struct sigaction *before);
+
 #endif

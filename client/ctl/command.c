@@ -10,6 +10,7 @@
 #include "client/ctl/command.h"
 #include "client/ctl/core/kernels/describe.h"
 #include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/words/kinds.h"
 #include "client/ctl/core/words/numbers.h"
 #include "client/ctl/core/words/suggest.h"
 
@@ -153,7 +154,7 @@ static int globals_apply(struct ctl *ctl, const struct args *args)
 		return ctl_usage(ctl, "--devices has no meaning without --all-devices");
 	if (reconnect &&
 	    (!numbers_real(reconnect, &ctl->reconnect) || !(ctl->reconnect >= 0 && ctl->reconnect <= 1e6)))
-		return ctl_usage(ctl, "--reconnect \"%.40s\" is no number of seconds from 0 to 1000000",
+		return ctl_usage(ctl, "--reconnect \"%.40s\" is not a number of seconds from 0 to 1000000",
 				 reconnect);
 	if (!spawn)
 		return CTL_OK;
@@ -233,6 +234,8 @@ static int command_run(struct ctl *ctl, const struct row *row, const struct args
 	ctl->json |= args_has(args, "--json");
 	if (!code && row)
 		code = command_hushed(ctl, row, args);
+	for (unsigned i = 0; code == CTL_FAILED && i < args->n_words; i++)
+		kinds_explain(row->name, args->words[i], &ctl->error);
 	if (code == CTL_FAILED && row && row->command->sweeps && ctl->error.status == NPUMEM_UNAVAILABLE)
 		return CTL_LOST;
 	if (code || row)

@@ -1,12 +1,15 @@
 /* What the commands share. Invariant: a command that fails has said why in ctl->error, and printed nothing. */
+#define _GNU_SOURCE /* O_PATH */
 #include "client/ctl/ctl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -78,7 +81,7 @@ bool ctl_make_directory(char path[CTL_DIRECTORY_BYTES])
 	return mkdtemp(path);
 }
 
-static bool is_remote(const struct ctl *ctl)
+bool ctl_is_remote(const struct ctl *ctl)
 {
 	const char *address = ctl->address ? ctl->address : getenv("NPUMEM_SOCKET");
 	return address && !strncmp(address, "ssh:", 4);
@@ -92,7 +95,7 @@ int ctl_connect(struct ctl *ctl)
 	if (ctl->npumem)
 		return CTL_OK;
 	bool spawn = ctl->address && !strncmp(ctl->address, "spawn:", 6);
-	bool remote = is_remote(ctl);
+	bool remote = ctl_is_remote(ctl);
 	int status = npumem_open(ctl->address, NULL, &ctl->npumem, &error);
 	while (status == NPUMEM_UNAVAILABLE && !spawn && ctl_now() < until) {
 		nanosleep(&pause, NULL);
@@ -142,6 +145,35 @@ int ctl_open(struct ctl *ctl, const char *name, const struct npumem_tensor **ten
 	if (!npumem_open_tensor(ctl->npumem, name, tensor, &ctl->error))
 		return CTL_OK;
 	return ctl->error.status == NPUMEM_NOT_FOUND ? ctl_suggest(ctl, name) : CTL_FAILED;
+}
+
+static bool is_same_file(const struct stat *file, int folder, const char *path)
+{
+	struct stat other;
+	return !fstatat(folder, path, &other, 0) && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
+}
+
+static bool is_named(const struct stat *file, const char *path)
+{
+	int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bool is_network = folder >= 0 && is_same_file(file, folder, "network.json");
+	if (folder >= 0)
+		close(folder);
+	return is_network || is_same_file(file, AT_FDCWD, path);
+}
+
+int ctl_check_output(struct ctl *ctl, const struct args *args, const char *path)
+{
+	struct stat file;
+	if (!path || stat(path, &file) || !S_ISREG(file.st_mode))
+		return CTL_OK;
+	for (unsigned i = 0; i < args->n_words + args->n_given; i++) {
+		const char *other = i < args->n_words ? args->words[i] : args->given[i - args->n_words].value;
+		if (other && other != path && is_named(&file, other))
+			return ctl_usage(ctl, "%.200s would be overwritten: it is the same file as %.200s", path,
+					 other);
+	}
+	return CTL_OK;
 }
 
 FILE *ctl_create(struct ctl *ctl, const char *path)

@@ -7,6 +7,8 @@
 
 #include <npumem/client.h>
 
+#include "client/ctl/core/words/args.h"
+
 /* Exit codes. CTL_LOST: of what a sweep was to find out nothing is known, as it had no daemon. */
 enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2, CTL_LOST = 3 };
 
@@ -33,6 +35,9 @@ int ctl_connect(struct ctl *ctl);
 /* The same, and what the daemon and its device are. */
 int ctl_info(struct ctl *ctl, const struct npumem_info **info);
 
+/* The daemon is on another host. */
+bool ctl_is_remote(const struct ctl *ctl);
+
 /* Each sets the message of ctl->error, where it has none yet, and returns its exit code. ctl_fail: something went
  * wrong (INTERNAL); ctl_invalid: what was asked for is (INVALID), ctl_usage: and on every device. */
 int ctl_fail(struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -46,6 +51,11 @@ int ctl_refuse(struct ctl *ctl, const struct npumem_error *why, const char *form
 
 /* Connects and finds a tensor by name; it is there until the connection closes. */
 int ctl_open(struct ctl *ctl, const char *name, const struct npumem_tensor **tensor);
+
+/* Refuses an output that is, through any link, another file that the command line names (or the network.json of a
+ * folder that it names): it would be gone. `path` is a word or an option's value of `args`; NULL: there is none.
+ * CTL_OK or CTL_USAGE. */
+int ctl_check_output(struct ctl *ctl, const struct args *args, const char *path);
 
 /* A file to be written, and its end: `status` is that of writing it, whose failure is in ctl->error. NULL and
  * CTL_FAILED: it cannot be written. */

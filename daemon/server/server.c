@@ -365,7 +365,7 @@ static int open_one(struct server *server, char *error)
 	const struct device_options *device = &server->options->device;
 	int status = connections_open(&server->connections, (int)server->options->fd);
 	if (status) {
-		snprintf(error, ADDRESS_ERROR_BYTES, "fd %d is no connected socket: %s", (int)server->options->fd,
+		snprintf(error, ADDRESS_ERROR_BYTES, "fd %d is not a connected socket: %s", (int)server->options->fd,
 			 uv_strerror(status));
 		return status;
 	}

@@ -71,7 +71,7 @@ class Impostor(unittest.TestCase):
             self.assertIn(f"the daemon at {path} {SAYS}{folder}: set NPUMEM_SERVER_UID={MALLORY} ", ask(path, uid), ask)
             self.assertIn(SAYS, ask(path, uid, str(MALLORY + 1)))
             self.assertEqual(ask(path, uid, str(MALLORY)), "")
-            self.assertIn('NPUMEM_SERVER_UID="12 001" is no uid', ask(path, uid, "12 001"))
+            self.assertIn('NPUMEM_SERVER_UID="12 001" is not a uid', ask(path, uid, "12 001"))
 
     def assert_good(self, path, uid=ALICE):
         for ask in (self.by_ctl, self.by_python):

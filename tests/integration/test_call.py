@@ -147,18 +147,18 @@ class Call(TestCase):
 
     def test_what_is_no_message(self):
         good = '{"tensors": [{"name": "x", "spec": {"shape": {"n": %s}}}]}'
-        self.refused(good % '"x"', "tensors[0].spec.shape.n", "no integer", "alloc")
-        self.refused(good % "1.5", "tensors[0].spec.shape.n", "no integer", "alloc")
+        self.refused(good % '"x"', "tensors[0].spec.shape.n", "an integer is expected", "alloc")
+        self.refused(good % "1.5", "tensors[0].spec.shape.n", "an integer is expected", "alloc")
         self.refused(good % '"9223372036854775808"', "tensors[0].spec.shape.n", "is not", "alloc")
         self.refused(good % "9223372036854775808", "", "too big integer", "alloc")
-        self.refused('{"tensors": {}}', "tensors", "no list", "alloc")
+        self.refused('{"tensors": {}}', "tensors", "a list is expected", "alloc")
         self.refused('{"tensors": [{"nam": "x"}]}', "tensors[0]", "there are: spec, name, reuse", "alloc")
         self.refused('{"tensor": {"name": "x"}, "integer": 1, "real": 1}', "real", "beside integer", "fill")
         self.refused('{"data": "A"}', "data", "base64", "write")
-        self.refused('{"details": 1}', "details", "neither true nor false", "info")
-        self.refused('{"kernel": "CONV3D"}', "kernel", "none of KERNEL_UNSPECIFIED, CONV2D", "run")
-        self.refused("{", "", "byte 1: string or '}' expected", "info")
-        self.refused("[]", "", "no object", "info")
+        self.refused('{"details": 1}', "details", "true or false is expected", "info")
+        self.refused('{"kernel": "CONV3D"}', "kernel", "not one of KERNEL_UNSPECIFIED, CONV2D", "run")
+        self.refused("{", "", "the request: byte 1: string or '}' expected", "info")
+        self.refused("[]", "", "the request: an object is expected", "info")
         self.refused("{} {}", "", "end of file expected", "info")
         for words, says in (((), "takes a method"), (("aloc",), 'did you mean "alloc"'), (("info", "{}", "{}"), "call")):
             result = self.run_ctl("call", *words)

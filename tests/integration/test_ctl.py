@@ -87,10 +87,6 @@ class Plan(unittest.TestCase):
                 self.assertEqual(plan["channels_per_npu"], -(-(start + 70) // npus))
                 self.assertEqual(sum(plan["blocks"].values()), npus * plan["bytes_per_npu"])
 
-    def test_fixed_point_needs_no_format(self):
-        self.assertEqual(self.plan(*"--shape 1,8,4,4 --dtype fx16".split()),
-                         self.plan(*"--shape 1,8,4,4 --dtype fx16 --frac-bits 9".split()))
-
     def test_field_names(self):
         plan = self.plan("--shape", "1,2,3,4", "--dtype", "fx8", "--frac-bits", "3")
         for key in ("address", "npu", "offset", "start_npu", "w", "channels_per_npu", "stride", "bytes_per_npu", "align_bytes", "blocks"):
@@ -192,8 +188,17 @@ class Device(TestCase):
             ("alloc y --shape 1,1,2,2 --dtype int8 --layout strided --stride 1,1,1,1", 1, "one place"),
             ("alloc y --shape 2,3,1,10 --dtype int8 --layout strided --stride 0,1,1,2", 1, "stride N is 0"),
             ("alloc y --shape 2,3,1,10 --dtype int8 --layout strided --stride 120,0,0,2 --start-npu 2", 1, "stride C is 0"),
-            ("alloc y --shape 2,3,1,10 --dtype int8 --layout strided", 1, "stride N is 0"),
-            ("alloc y --shape 1,2,2,2 --dtype fx8", 1, "frac_bits"),
+            ("alloc y --shape 2,3,1,10 --dtype int8 --layout strided", 2, "--stride is missing"),
+            ("plan --shape 2,3,1,10 --dtype int8 --layout strided", 2, "--stride is missing"),
+            ("alloc y --rows 4 --dtype int8 --layout matrix", 2, "--cols is missing"),
+            ("alloc y --cols 4 --dtype int8 --layout matrix", 2, "--rows is missing"),
+            ("alloc y --dtype int8 --layout matrix", 2, "--rows is missing"),
+            ("load y none.npy --rows 4 --layout matrix", 2, "--cols is missing"),
+            ("alloc y --shape 1,2,2,2", 2, "--dtype is missing"),
+            ("plan --shape 1,2,2,2", 2, "--dtype is missing"),
+            ("plan --shape 1,2,2,2 --layout all", 2, "--dtype is missing"),
+            ("alloc y --shape 1,2,2,2 --dtype fx8", 2, "--frac-bits is missing"),
+            ("plan --shape 1,2,2,2 --dtype fx8 --npus 4", 2, "--frac-bits is missing"),
             ("alloc y --shape 1,2,2,2 --dtype int8 --frac-bits 3", 1, "frac_bits"),
             ("alloc y --shape 1,2,2,2 --dtype fx8 --frac-bits 128", 1, "128"),
             ("alloc x --shape 1,2,2,2 --dtype int8", 1, "already"),

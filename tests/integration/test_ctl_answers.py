@@ -54,9 +54,9 @@ class Places(Answers):
         self.refused(
             ((*new, "--reuse", "sometimes"), 2, 'there is no reuse policy "sometimes"'),
             (("alloc", "", *new[2:]), 2, "the name is empty"),
-            ((*new, "--wait", "-1"), 2, '--wait "-1" is no number of seconds'),
-            ((*new, "--wait", "nan"), 2, "is no number of seconds"),
-            ((*new, "--wait", "1000001"), 2, "is no number of seconds"),
+            ((*new, "--wait", "-1"), 2, '--wait "-1" is not a number of seconds'),
+            ((*new, "--wait", "nan"), 2, "is not a number of seconds"),
+            ((*new, "--wait", "1000001"), 2, "is not a number of seconds"),
         )
 
     def test_what_would_fit(self):
@@ -192,7 +192,7 @@ class Numbers(Answers):
             (("write", "i", "x.npy", "--quantize"), 1, "--quantize is for fx8 and fx16; i is int8"),
             (("write", "x", "x.npy", "--rounding", "up"), 2, "--rounding goes with --quantize"),
             (("read", "i", "back.npy", "--dequantize"), 1, "--dequantize is for fx8 and fx16; i is int8"),
-            (("fill", "x", "much"), 2, '"much" is no number'),
+            (("fill", "x", "much"), 2, '"much" is not a number'),
             (("fill", "x", "1.5"), 1, ""),
             (("load", "", "x.npy", "--dtype", "fx8"), 2, "the name is empty"),
             (("load", "y", "x.npy", "--dtype", "fx8"), 2, "--frac-bits is missing"),
@@ -204,7 +204,7 @@ class Plans(Answers):
         shape = ("--shape", "1,4,2,2", "--dtype", "int8")
         self.refused(
             (("plan", "--chip", "bm1684", "--npus", "4", *shape), 2, "--chip and --npus or --npu-bytes exclude each other"),
-            (("plan", "--chip", "bm0", *shape), 2, 'there is no chip "bm0"'),
+            (("plan", "--chip", "bm0", *shape), 2, 'there is no chip "bm0"; there are: bm1684, bm1684x, bm1690, '),
             (("plan", "--npus", "4", "--npu-bytes", "4096", "--all", *shape, "--svg", "x.svg"), 2, ""),
             (("stat", "--json", "--prometheus"), 2, "--json and --prometheus exclude each other"),
             (("--spawn", "--socket", self.daemon.path, "info"), 2, ""),
@@ -279,6 +279,90 @@ class Networks(Answers):
         self.assertEqual((plan["fits"], plan["reach"]), (True, 768))
 
 
+class Files(Answers):
+    """What a file is not, what it is, and that no output replaces an input."""
+
+    def path(self, name):
+        return os.path.join(self.daemon.directory, name)
+
+    def save(self, name, content):
+        with open(self.path(name), "wb") as file:
+            file.write(content)
+
+    def setUp(self):
+        super().setUp()
+        np.save(self.path("a.npy"), np.zeros((1, 2, 2, 2), np.int8))
+        self.save("p.png", b"\x89PNG\r\n\x1a\n")
+        self.save("m.onnx", b"\x08\x07\x12")
+        self.save("text", b"# a heading\n")
+        self.save("empty", b"")
+        self.save("net.json", json.dumps([{"alloc": "x", "shape": [1, 2, 2, 2], "dtype": "int8"}]).encode())
+        os.mkdir(self.path("folder"))
+
+    def test_of_another_kind(self):
+        is_array = "it is a NumPy array, which npumemctl load, write, diff and numeric take"
+        for words, says in (
+            (("plan", "a.npy"), f"a.npy is not a network: {is_array}"),
+            (("submit", "a.npy"), f"a.npy is not a network: {is_array}"),
+            (("check", "m.onnx"), "m.onnx is not a network: it is an ONNX model, which npumem-import takes"),
+            (("plan", "text"), "text is not a network: it is a file of another kind"),
+            (("plan", "empty"), "empty is not a network: it is an empty file"),
+            (("load", "x", "net.json"), "net.json is not a NumPy array: it is JSON, which npumemctl plan, submit and check take"),
+            (("load", "x", "p.png"), "p.png is not a NumPy array: it is a PNG picture"),
+            (("load", "x", "folder"), "folder is not a NumPy array: it is a directory"),
+            (("load", "x", "empty"), "empty is not a NumPy array: it is an empty file"),
+            (("merge", "a.npy"), f"a.npy is not a report: {is_array}"),
+            (("merge", "folder"), "folder is not a report: it is a directory"),
+            (("state", "a.npy"), f"a.npy is not a state directory: {is_array}"),
+            (("state", "p.png"), "p.png is not a state directory: it is a PNG picture"),
+            (("replay", "a.npy"), f"a.npy is not a recording: {is_array}"),
+            (("report", "folder", "out.html"), "folder is not a recording: it is a directory"),
+            (("plan", "folder"), "folder/network.json: No such file"),
+            (("plan", "none"), "none: No such file"),
+        ):
+            self.refused((words, 1, f"npumemctl: {says}"))
+            self.assertEqual(json.loads(self.run_ctl("--json", *words).stdout)["error"]["status"] == "INVALID", words[0] != "state", words)
+
+    def test_no_output_replaces_an_input(self):
+        os.link(self.path("a.npy"), self.path("hard"))
+        os.symlink("a.npy", self.path("soft"))
+        os.rename(self.path("net.json"), self.path("folder/network.json"))
+        os.link(self.path("folder/network.json"), self.path("net.json"))
+        before = {name: os.stat(self.path(name)).st_mtime_ns for name in ("a.npy", "net.json")}
+        for words, says in (
+            (("report", "a.npy", "a.npy"), "a.npy would be overwritten: it is the same file as a.npy"),
+            (("report", "a.npy", "hard"), "hard would be overwritten: it is the same file as a.npy"),
+            (("trace", "a.npy", "soft"), "soft would be overwritten"),
+            (("plan", "net.json", "--svg", "net.json"), "net.json would be overwritten"),
+            (("plan", "net.json", "--optimize", "./net.json"), "./net.json would be overwritten"),
+            (("plan", "folder", "--optimize", "folder/network.json"), "folder/network.json would be overwritten"),
+            (("check", "folder", "--junit", "net.json"), "net.json would be overwritten"),
+            (("check", "net.json", "--costs", "a.npy", "--junit=soft"), "soft would be overwritten"),
+            (("merge", "a.npy", "--junit", "hard"), "hard would be overwritten"),
+        ):
+            self.refused((words, 2, f"npumemctl: {says}"))
+        self.assertEqual({name: os.stat(self.path(name)).st_mtime_ns for name in before}, before)
+        self.ctl("plan", "net.json", "--svg", "new.svg", "--npus", "4")
+        self.ctl("plan", "net.json", "--svg", "new.svg", "--npus", "4")
+
+    def test_a_tensor_without_values(self):
+        """The run refuses it; before, it is a warning, as a daemon may allow it."""
+        x, y = ({"alloc": name, "shape": [1, 2, 2, 2], "dtype": "fx8", "frac_bits": 4} for name in "xy")
+        relu = {"run": "relu", "in": "x", "out": "y", "relu": "gen"}
+        warning = "npumemctl: warning: operation 3, run relu reads tensor \"x\", which nothing writes before\n"
+        for operations, says in (
+            ([x, y, relu], warning),
+            ([x, y, {"fill": "x", "value": 1}, relu, {"read": "y", "file": "y.npy"}], ""),
+            ([x, y, {"copy": "y", "from": "x"}], warning.replace("run relu", "copy y")),
+            ([x, {"view": "v", "of": "x", "from": [0, 0, 0, 0], "to": [1, 1, 2, 2]}, {"read": "v", "file": "v.npy"}],
+             warning.replace("run relu", "read v").replace('"x"', '"v"')),
+            ([x, {"view": "v", "of": "x", "from": [0, 0, 0, 0], "to": [1, 1, 2, 2]}, {"fill": "v", "value": 1}, y, relu], ""),
+        ):
+            for words in (("plan", "-"), ("submit", "-", "--dry-run")):
+                result = self.run_ctl(*words, feed=json.dumps(operations).encode())
+                self.assertEqual((result.returncode, result.stderr.decode()), (0, says), operations)
+
+
 class Programs(Answers):
     """Commands that follow, record, or start something."""
 
@@ -312,7 +396,7 @@ class Programs(Answers):
         self.alloc("x")
         self.assertEqual(self.json("grant", "x", "12345", "read"), {"uid": 12345, "access": "read"})
         self.refused(
-            (("grant", "x", "12345", "much"), 2, "access much is none of none, read, write"),
+            (("grant", "x", "12345", "much"), 2, "access much is not one of none, read, write"),
             (("grant", "x", "4294967296", "read"), 2, "neither a user's name nor a uid"),
             (("grant", "none", "12345", "read"), 1, "none"),
         )
@@ -334,7 +418,7 @@ class Programs(Answers):
         wait_for(is_told)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(SECONDS), 0)
-        self.assertRegex(told.decode() + process.stdout.read(), r"allocated +uid \d+ pid \d+ x \d+ bytes\n")
+        self.assertRegex(told.decode() + process.stdout.read(), r"allocated +uid \d+ (\(\w+\) )?pid \d+ x \d+ bytes\n")
 
     def test_exec_passes_signals_on(self):
         script = "trap 'echo told; exit 7' TERM; echo begun; while :; do sleep 0.05; done"
@@ -365,7 +449,7 @@ class Programs(Answers):
         self.ctl("replay", "one", "two", "--npus", "4", "--npu-bytes", "128", code=1, says="one: request ")
         self.refused(
             (("replay", "none"), 1, "none: No such file"),
-            (("replay", "one", "--snapshot", "."), 1, "the record does not begin with a snapshot"),
+            (("replay", "one", "--snapshot", "."), 1, "the recording does not begin with a snapshot"),
             (("record", "/nonexistent/record"), 1, "cannot write /nonexistent/record"),
             (("record", __file__), 1, f"cannot write {__file__}: File exists"),
         )
@@ -393,7 +477,7 @@ class Programs(Answers):
             return done.returncode, done.stderr
 
         told = run_as(12347, play)
-        self.assertRegex(told, "^\\(1, .*the record has requests of uids 12345 and 12346, and only root can play both")
+        self.assertRegex(told, "^\\(1, .*the recording has requests of uids 12345 and 12346, and only root can play both")
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ class Habits(Ctl):
         other = next(user for user in pwd.getpwall() if user.pw_uid not in (0, os.getuid()))
         self.alloc("x")
         self.ctl("grant", "x", other.pw_name, "read")
-        self.assertIn(f"uid {other.pw_uid} for reading", self.ctl("show", "x").decode())
+        self.assertIn(f"uid {other.pw_uid} ({other.pw_name}) for reading", self.ctl("show", "x").decode())
         for user in ("no such user", "-1", "4294967296", ""):
             self.ctl("grant", "x", user, "read", code=2, says="neither a user's name")
 
@@ -290,6 +290,16 @@ class Interrupt(TestCase):
         self.assertEqual((child.returncode, out), (-signal.SIGINT, ""))
         self.assertIn("npumemctl: cancelled", complaint)
         wait_for(lambda: not self.running())
+
+    def test_an_allocation_that_waits_says_so(self):
+        self.client().alloc("most", (1, 64, 1, 4194304))
+        command = [NPUMEMCTL, "--socket", self.daemon.path, "alloc", "x", "--shape", "1,64,1,4096", "--dtype", "int8", "--wait", "600"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+            wait_for(lambda: any(running.call == "alloc" for running in self.running()))
+            child.send_signal(signal.SIGINT)
+            out, complaint = child.communicate(timeout=SECONDS)
+        self.assertEqual((child.returncode, out), (-signal.SIGINT, ""))
+        self.assertEqual(complaint, "\nnpumemctl: interrupted while it waited for room\n")
 
 
 class Moves(Ctl):

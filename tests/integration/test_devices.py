@@ -184,10 +184,10 @@ class Devices(unittest.TestCase):
         text = self.ctl("--all-devices", "stat", environment={"NPUMEM_DEVICES": listed}.items())
         self.assertEqual(len(self.rows(text, "node2")), 1)
         for text, says in (
-            ("", "names no device"), ("# none\n \n", "names no device"), ("a\n", 'devices:1: a: "" is no address'),
-            ("a b\na c\n", 'devices:2: there are two devices "a"'), ("a spawn:\n", "is no address"),
-            ("a " + "x" * 600, "is no address"), ("a" * 64 + " x", "is no name"), ("\x01 x", "is no name"),
-            ("ä x", "is no name"), ("".join(f"d{i} x\n" for i in range(4097)), "devices:4097: more than 4096"),
+            ("", "names no device"), ("# none\n \n", "names no device"), ("a\n", 'devices:1: a: "" is not an address'),
+            ("a b\na c\n", 'devices:2: there are two devices "a"'), ("a spawn:\n", "is not an address"),
+            ("a " + "x" * 600, "is not an address"), ("a" * 64 + " x", "is not a name"), ("\x01 x", "is not a name"),
+            ("ä x", "is not a name"), ("".join(f"d{i} x\n" for i in range(4097)), "devices:4097: more than 4096"),
         ):
             with open(self.path("devices"), "w", encoding="utf-8") as file:
                 file.write(text)

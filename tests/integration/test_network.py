@@ -280,7 +280,7 @@ class Check(Network):
         self.spoil()
         self.ctl("check", "picture.json", "--min-snr", "40", says="ok   conv2, SNR ")
         self.ctl("check", "picture.json", "--min-snr", "200", code=1, says="failed")
-        self.ctl("check", "picture.json", "--min-snr", "x", code=2, says="is no number")
+        self.ctl("check", "picture.json", "--min-snr", "x", code=2, says="is not a number")
 
     def edit(self, change):
         path = os.path.join(self.folder, "picture.json")

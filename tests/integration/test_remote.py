@@ -242,7 +242,7 @@ class Remote(Both, TestCase):
 
     def test_dial_is_for_paths(self):
         for address in ("ssh:npu", "spawn:"):
-            self.assertIn("is no path of a socket", self.ctl("dial", address=address, code=1))
+            self.assertIn("is not a path of a socket", self.ctl("dial", address=address, code=1))
         self.assertIn("cannot reach a daemon at /nowhere", self.ctl("dial", address="/nowhere", code=1))
 
     # ---- what does not ----

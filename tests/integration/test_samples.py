@@ -66,6 +66,15 @@ class Samples(Network):
         self.assertEqual([one["quantized"] for one in said["operations"]].count(0), len(said["operations"]))
         self.assert_empty()
 
+    def test_names_of_inputs(self):
+        self.network(z=fixed([1, 3, 4, 5], file="one.npy", quantize=True))
+        self.ctl("submit", "net.json", "--samples", "x=x.npy,nope=z.npy", code=1, says='--samples: the network has no input "nope"; it has: x')
+        self.network()
+        self.ctl("submit", "net.json", "--samples", "nope=x.npy", code=1, says='--samples: the network has no input "nope"; it has: x')
+        os.rename(os.path.join(self.folder, "x.npy"), os.path.join(self.folder, "a=b.npy"))
+        self.ctl("submit", "net.json", "--samples", "a=b.npy")
+        self.check()
+
     def test_few_samples(self):
         self.network()
         for n in (1, 2):

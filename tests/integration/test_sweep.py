@@ -241,7 +241,7 @@ class Merge(Sweep):
         merged = self.merged("1.json", "empty.json", "2.json", "3.json")
         self.assertEqual(merged["passed"], sum(part["passed"] for part in self.parts))
         self.assertIn("left out: empty.json: it is not whole", self.ctl("merge", "1.json", "empty.json", "2.json", "3.json"))
-        self.ctl("merge", "empty.json", code=1, says="none of the files is a finished report")
+        self.ctl("merge", "empty.json", code=1, says="empty.json: no finished report")
 
     def test_other_sweeps_are_refused(self):
         others = {

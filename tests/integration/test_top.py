@@ -93,8 +93,8 @@ class Top(TestCase):
         self.assertIn("room?", self.ctl("top", "--batch", "-n", "1"))
 
     def test_bad_options(self):
-        for words, text in ((("-n", "0"), '-n "0" is no number of updates'), (("-n", "x"), '-n "x" is no number of updates'),
-                            (("--interval", "0"), "is no number of seconds")):
+        for words, text in ((("-n", "0"), '-n "0" is not a number of updates'), (("-n", "x"), '-n "x" is not a number of updates'),
+                            (("--interval", "0"), "is not a number of seconds")):
             result = subprocess.run([CTL, "--socket", self.daemon.path, "top", *words], capture_output=True, text=True,
                                     timeout=SECONDS, check=False)
             self.assertEqual((result.returncode, text in result.stderr), (2, True), result)

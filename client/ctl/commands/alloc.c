@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "client/ctl/bar.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/words/numbers.h"
 #include "client/ctl/core/words/spec.h"
@@ -41,6 +42,7 @@ static int alloc_run(struct ctl *ctl, const struct args *args)
 	struct npumem_allocation allocation = NPUMEM_ALLOCATION_INIT;
 	const struct npumem_tensor *tensor;
 	struct npumem_error why;
+	struct sigaction before;
 	const char *reuse = args_value(args, "--reuse"), *wait = args_value(args, "--wait");
 	double seconds = 0;
 	allocation.name = args->words[0];
@@ -51,14 +53,17 @@ static int alloc_run(struct ctl *ctl, const struct args *args)
 	if (!allocation.name[0])
 		return ctl_usage(ctl, "the name is empty");
 	if (wait && (!numbers_real(wait, &seconds) || !(seconds >= 0 && seconds <= ALLOC_WAIT_SECONDS_MAX)))
-		return ctl_usage(ctl, "--wait \"%.40s\" is no number of seconds from 0 to %d", wait,
+		return ctl_usage(ctl, "--wait \"%.40s\" is not a number of seconds from 0 to %d", wait,
 				 ALLOC_WAIT_SECONDS_MAX);
 	allocation.dma_only = args_has(args, "--dma-only");
 	allocation.pinned = args_has(args, "--pinned");
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
-	if (npumem_alloc_wait(ctl->npumem, &allocation, 1, (uint32_t)ceil(seconds * 1000), &tensor, &why))
+	bar_interrupt("\nnpumemctl: interrupted while it waited for room\n", &before);
+	int status = npumem_alloc_wait(ctl->npumem, &allocation, 1, (uint32_t)ceil(seconds * 1000), &tensor, &why);
+	sigaction(SIGINT, &before, NULL);
+	if (status)
 		return alloc_refused(ctl, &why);
 	if (ctl->json)
 		return ctl_print(ctl, present_whole(tensor));

@@ -359,7 +359,7 @@ static int options_of(struct ctl *ctl, const struct args *args, struct layers *l
 				   .pictures = args_value(args, "--svg"),
 				   .least_snr = INFINITY};
 	if (snr && (!numbers_real(snr, &layers->least_snr) || isnan(layers->least_snr)))
-		return ctl_usage(ctl, "--min-snr \"%.40s\" is no number", snr);
+		return ctl_usage(ctl, "--min-snr \"%.40s\" is not a number", snr);
 	return CTL_OK;
 }
 
@@ -430,7 +430,9 @@ static int read_network(struct check *check, struct checked *one, const char *pa
 static int check_all(struct check *check, const struct args *args)
 {
 	const char *pictures = args_value(args, "--svg");
-	int code = sweeping_begin(check->ctl, args, "check", &check->sweep);
+	int code = ctl_check_output(check->ctl, args, args_value(args, "--junit"));
+	if (!code)
+		code = sweeping_begin(check->ctl, args, "check", &check->sweep);
 	if (!code)
 		code = variants_parse(check->ctl, args, &check->variants);
 	for (unsigned i = 0; i < check->n && !code; i++) {

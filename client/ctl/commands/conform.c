@@ -13,6 +13,7 @@
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/output/terminal.h"
 #include "client/ctl/core/vectors/vectors.h"
+#include "client/ctl/core/words/kinds.h"
 
 static const struct option conform_options[] = {
 	VARIANTS_OPTIONS,
@@ -146,6 +147,7 @@ static int run_file(struct conform *conform, const struct vector_file *file)
 		conform->failed++;
 		conform->item = file->first;
 		sweeping_ran(&conform->sweep, conform->item, ctl_now());
+		kinds_explain("conform", file->path, &error);
 		return print_outcome(conform, "FAIL", file->path, "", error.message);
 	}
 	int code = run_cases(conform, file, cases);

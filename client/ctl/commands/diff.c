@@ -108,7 +108,7 @@ static int diff_run(struct ctl *ctl, const struct args *args)
 	struct values expected;
 	double within = 0;
 	if (text && (!numbers_real(text, &within) || !(within >= 0)))
-		return ctl_usage(ctl, "--within \"%.40s\" is no number from 0 on", text);
+		return ctl_usage(ctl, "--within \"%.40s\" is not a number from 0 on", text);
 	if (values_read(args->words[1], args_value(args, "--perm"), &expected, &ctl->error))
 		return CTL_FAILED;
 	int code = ctl_open(ctl, args->words[0], &tensor);

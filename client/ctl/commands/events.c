@@ -4,6 +4,7 @@
 
 #include "client/ctl/command.h"
 #include "client/ctl/core/output/present.h"
+#include "client/ctl/users.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -58,13 +59,13 @@ static void events_time(uint64_t time_ns, char text[EVENTS_TIME_BYTES])
 	snprintf(text + n, EVENTS_TIME_BYTES - n, ".%06d", (int)(ns / 1000 % 1000000));
 }
 
-static void events_text(const struct npumem_event *event)
+static void events_text(const struct ctl *ctl, const struct npumem_event *event)
 {
 	if (event->lost)
 		printf("(%" PRIu64 " event%s lost)\n", event->lost, present_s(event->lost));
-	char time[EVENTS_TIME_BYTES];
+	char time[EVENTS_TIME_BYTES], user[USERS_TEXT_BYTES];
 	events_time(event->time_ns, time);
-	printf("%s %-11s uid %" PRIu32, time, event->kind, event->uid);
+	printf("%s %-11s uid %s", time, event->kind, users_text(ctl, event->uid, user));
 	if (event->pid)
 		printf(" pid %" PRIu32, event->pid);
 	if (event->name[0])
@@ -84,7 +85,7 @@ static void events_told(void *context, const struct npumem_event *event)
 	if (ctl->json) {
 		ctl_print_line(ctl, events_json(event), stdout);
 	} else {
-		events_text(event);
+		events_text(ctl, event);
 		fflush(stdout);
 	}
 }

@@ -12,7 +12,7 @@ static int fill_run(struct ctl *ctl, const struct args *args)
 	int64_t integer = 0;
 	double real = 0;
 	if (!numbers_integer(text, &integer) && !numbers_real(text, &real))
-		return ctl_usage(ctl, "\"%.60s\" is no number", text);
+		return ctl_usage(ctl, "\"%.60s\" is not a number", text);
 	int code = ctl_open(ctl, args->words[0], &tensor), status;
 	if (code)
 		return code;

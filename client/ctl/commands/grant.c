@@ -1,10 +1,9 @@
 /* grant: another uid may read or write a tensor, or no longer. */
-#include <pwd.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "client/ctl/command.h"
 #include "client/ctl/core/words/numbers.h"
+#include "client/ctl/users.h"
 
 static const char *const accesses[] = {
 	[NPUMEM_ACCESS_NONE] = "none", [NPUMEM_ACCESS_READ] = "read", [NPUMEM_ACCESS_WRITE] = "write"};
@@ -17,35 +16,11 @@ static int parse_access(const char *text)
 	return 0;
 }
 
-#ifdef PROGRAM_INSIDE
-/* A static program has no name services, which are shared libraries: only what /etc/passwd says. */
-static bool find_user(const char *name, int64_t *uid)
-{
-	const struct passwd *user = NULL;
-	FILE *file = fopen("/etc/passwd", "re");
-	while (file && (user = fgetpwent(file)) && strcmp(user->pw_name, name))
-		;
-	if (user)
-		*uid = user->pw_uid;
-	if (file)
-		fclose(file);
-	return user != NULL;
-}
-#else
-static bool find_user(const char *name, int64_t *uid)
-{
-	const struct passwd *user = getpwnam(name);
-	if (user)
-		*uid = user->pw_uid;
-	return user != NULL;
-}
-#endif
-
 static bool parse_user(const char *text, int64_t *uid)
 {
 	if (numbers_integer(text, uid))
 		return *uid >= 0 && *uid <= UINT32_MAX;
-	return find_user(text, uid);
+	return users_find(text, uid);
 }
 
 static int grant_run(struct ctl *ctl, const struct args *args)
@@ -57,7 +32,7 @@ static int grant_run(struct ctl *ctl, const struct args *args)
 		return ctl_usage(ctl, "%.80s is neither a user's name nor a uid from 0 to 4294967295",
 				 args->words[1]);
 	if (!access)
-		return ctl_usage(ctl, "access %s is none of none, read, write", args->words[2]);
+		return ctl_usage(ctl, "access %s is not one of none, read, write", args->words[2]);
 	code = ctl_open(ctl, args->words[0], &tensor);
 	if (code)
 		return code;

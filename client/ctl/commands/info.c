@@ -5,6 +5,7 @@
 
 #include "client/ctl/core/output/facts.h"
 #include "client/ctl/core/output/present.h"
+#include "client/ctl/users.h"
 
 static void print_limits(const struct npumem_info *info)
 {
@@ -27,6 +28,7 @@ static void print_uptime(uint64_t seconds)
 static int info_run(struct ctl *ctl, const struct args *args)
 {
 	const struct npumem_info *info;
+	char user[USERS_TEXT_BYTES];
 	(void)args;
 	int code = ctl_info(ctl, &info);
 	if (code)
@@ -50,7 +52,8 @@ static int info_run(struct ctl *ctl, const struct args *args)
 	present_line(stdout, "unchecked reuse", "%s", info->unchecked_reuse ? "allowed" : "off");
 	present_line(stdout, "kernels use", "%s", info->isa);
 	present_line(stdout, "largest message", "%" PRId64 " bytes", info->frame_bytes_max);
-	present_line(stdout, "you are", "uid %" PRIu32 ", session %" PRIu64, info->uid, info->session);
+	present_line(stdout, "you are", "uid %s, session %" PRIu64, users_text(ctl, info->uid, user),
+		     info->session);
 	print_limits(info);
 	return CTL_OK;
 }

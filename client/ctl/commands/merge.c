@@ -63,7 +63,8 @@ static int read_all(struct merging *merging, const struct args *args)
 	if (code)
 		return code;
 	if (!reports->n && !suites->n)
-		return ctl_invalid(merging->ctl, "none of the files is a finished report");
+		return ctl_invalid(merging->ctl, "%.200s: no finished report%s", args->words[0],
+				   args->n_words > 1 ? ", nor in the other files" : "");
 	if (wants_xml && !suites->n)
 		return ctl_invalid(merging->ctl, "none of the files is a finished JUnit file");
 	if (reports->n && suites->n && strcmp(reports->list->of.id, suites->list->of.id))
@@ -194,7 +195,9 @@ static int merge_all(struct merging *merging, const struct args *args)
 	json_t *sum = NULL;
 	if (!merging->left_out)
 		return ctl_fail(ctl, "no memory");
-	int code = read_all(merging, args);
+	int code = ctl_check_output(ctl, args, args_value(args, "--junit"));
+	if (!code)
+		code = read_all(merging, args);
 	if (code)
 		return code;
 	if (merging->reports.n && !(sum = merge_sum(&merging->reports, &ctl->error)))

@@ -19,12 +19,13 @@
 #include "client/ctl/core/words/spec.h"
 #include "client/ctl/network/lifetimes.h"
 
+#define CHIPS "bm1684, bm1684x, bm1690, sg2260, sg2380"
+
 static const struct option plan_options[] = {
 	SPEC_OPTIONS,
 	{"--npus", "X", "plans for X NPUs, without a daemon", false},
 	{"--npu-bytes", "S", "and S bytes in each, as 524288, 512K or 512KiB", false},
-	{"--chip", "NAME", "plans for a real part, without a daemon: bm1684, bm1684x, bm1690, sg2260, sg2380",
-	 false},
+	{"--chip", "NAME", "plans for a real part, without a daemon: " CHIPS, false},
 	{"--svg", "FILE", "draws it: where the tensor's elements lie, or what of a network lives when", false},
 	{"--cost", "RATES",
 	 "of a network also cycles: macs_per_cycle=M,dma_bytes_per_cycle=D[,overhead=O], or a file of them",
@@ -48,7 +49,7 @@ static int geometry_parse(struct ctl *ctl, const struct args *args, struct npume
 	if (chip && (npus || bytes))
 		return ctl_usage(ctl, "--chip and --npus or --npu-bytes exclude each other");
 	if (chip && !npumem_geometry_chip(chip, geometry))
-		return ctl_usage(ctl, "there is no chip \"%.40s\"", chip);
+		return ctl_usage(ctl, "there is no chip \"%.40s\"; there are: " CHIPS, chip);
 	if (npus && numbers_count("--npus", npus, &geometry->n_npus, &ctl->error))
 		return CTL_USAGE;
 	if (bytes && numbers_bytes("--npu-bytes", bytes, &geometry->npu_bytes, &ctl->error))
@@ -166,7 +167,6 @@ static int plan_addresses(struct ctl *ctl, const char *text, const struct npumem
 	return CTL_OK;
 }
 
-/* One of the plans of --layout all: 0, or why not. */
 static int plan_ask(struct ctl *ctl, const struct npumem_geometry *geometry, bool local,
 		    const struct npumem_spec *spec, struct npumem_plan *own, struct npumem_error *why)
 {
@@ -360,6 +360,8 @@ static int plan_network(struct ctl *ctl, const struct args *args)
 			code = ctl_usage(ctl, "%s is for one tensor, not for a network", option->name);
 	if (!code && input && (cost || svg || optimize))
 		code = ctl_usage(ctl, "--max-batch prints a number only, without --cost, --svg and --optimize");
+	if (!code && (ctl_check_output(ctl, args, svg) || ctl_check_output(ctl, args, optimize)))
+		code = CTL_USAGE;
 	if (!code && cost && rates_parse(cost, &rates, &ctl->error))
 		code = CTL_USAGE;
 	if (code)
@@ -394,7 +396,6 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 {
 	struct npumem_geometry geometry;
 	struct npumem_spec spec;
-	const struct npumem_plan *plan;
 	struct npumem_plan own;
 	const struct npumem_info *info;
 	const char *path = args_value(args, "--svg"), *by = args_value(args, "--by");
@@ -431,19 +432,10 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 	}
 	if (alone)
 		return plan_addresses(ctl, args_value(args, "--address"), &geometry, path);
-	plan = &own;
-	/* Where a tensor lies does not depend on its format. */
-	int64_t frac_bits = spec.frac_bits;
-	if (npumem_dtype_is_fixed(spec.dtype) && frac_bits == NPUMEM_ANY)
-		spec.frac_bits = 0;
 	if (all)
 		return plan_all(ctl, &geometry, local, &spec);
-	int status = local ? npumem_plan(&geometry, &spec, &own, &ctl->error)
-			   : npumem_plan_remote(ctl->npumem, &spec, &plan, &ctl->error);
-	if (status)
+	if (plan_ask(ctl, &geometry, local, &spec, &own, &ctl->error))
 		return CTL_FAILED;
-	own = *plan;
-	own.place.frac_bits = frac_bits;
 	if (path && plan_svg(ctl, &own, &geometry, path, args_has(args, "--by")))
 		return CTL_FAILED;
 	return ctl->json ? ctl_print(ctl, plan_object(&own)) : plan_text(ctl, &own, &geometry);

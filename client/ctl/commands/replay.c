@@ -27,10 +27,10 @@
 enum { LISTEN_FD = 3 }; /* where a daemon looks for the socket that it is handed */
 
 static const struct option replay_options[] = {
-	{"--npus", "X", "NPUs of the device, instead of the record's", false},
+	{"--npus", "X", "NPUs of the device, instead of the recording's", false},
 	{"--npu-bytes", "S", "bytes of each", false},
 	{"--chip", "NAME", "a chip's", false},
-	{"--snapshot", "DIR", "that the record begins with", false},
+	{"--snapshot", "DIR", "that the recording begins with", false},
 	SWEEPING_OPTIONS,
 	{NULL, NULL, NULL, false},
 };
@@ -72,7 +72,7 @@ static int open_as(void *ctx, uint32_t uid, struct npumem **out, struct npumem_e
 	bool root = geteuid() == 0;
 	if (!root && replaying->taken && replaying->uid != uid)
 		return npumem_error_set(error, NPUMEM_PERMISSION_DENIED,
-					"the record has requests of uids %" PRIu32 " and %" PRIu32
+					"the recording has requests of uids %" PRIu32 " and %" PRIu32
 					", and only root can play both",
 					replaying->uid, uid);
 	replaying->taken = true;
@@ -281,7 +281,7 @@ static int report(struct records *records)
 	if (records->ctl->json) {
 		code = print_json(records);
 	} else {
-		sweeping_tell(&records->sweep, "records");
+		sweeping_tell(&records->sweep, "recordings");
 		printf("%" PRIu64 " request%s, %" PRIu64 " skipped, %" PRIu64 " difference%s\n",
 		       records->requests, present_s(records->requests), records->skipped, records->differences,
 		       present_s(records->differences));
@@ -297,12 +297,12 @@ static int check_snapshot(const struct records *records, const struct npumem_rep
 	if (!directory && !npumem_replay_has_snapshot(replay))
 		return CTL_OK;
 	if (!directory)
-		return ctl_invalid(ctl, "the record begins with a snapshot: say where that is, by --snapshot DIR");
+		return ctl_invalid(ctl, "the recording begins with a snapshot: say where that is, by --snapshot DIR");
 	if (!npumem_replay_has_snapshot(replay))
-		return ctl_invalid(ctl, "the record does not begin with a snapshot");
+		return ctl_invalid(ctl, "the recording does not begin with a snapshot");
 	if (ctl->address)
 		return ctl_usage(
-			ctl, "a record that begins with a snapshot is replayed on a daemon of its own, without "
+			ctl, "a recording that begins with a snapshot is replayed on a daemon of its own, without "
 			     "--socket");
 	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (args_value(records->args, others[i]))

@@ -5,6 +5,7 @@
 
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
+#include "client/ctl/users.h"
 
 static json_t *show_object(const struct npumem_tensor *tensor)
 {
@@ -24,8 +25,9 @@ static json_t *show_object(const struct npumem_tensor *tensor)
 	return object;
 }
 
-static void show_state(const struct npumem_tensor *tensor)
+static void show_state(const struct ctl *ctl, const struct npumem_tensor *tensor)
 {
+	char user[USERS_TEXT_BYTES];
 	const char *reuse = npumem_reuse_name(tensor->reuse);
 	bool any = tensor->sealed || tensor->dma_only || tensor->pinned || tensor->lends || tensor->borrows;
 	present_line(stdout, "state", "%s", tensor->state);
@@ -38,7 +40,7 @@ static void show_state(const struct npumem_tensor *tensor)
 		     tensor->lends ? "lends-empty-blocks " : "", tensor->borrows ? "borrows-empty-blocks" : "");
 	present_line(stdout, "reuse", "%s", reuse ? reuse : "-");
 	for (unsigned i = 0; i < tensor->n_grants; i++)
-		present_line(stdout, "granted", "to uid %" PRIu32 " for %s", tensor->grants[i].uid,
+		present_line(stdout, "granted", "to uid %s for %s", users_text(ctl, tensor->grants[i].uid, user),
 			     tensor->grants[i].access == NPUMEM_ACCESS_WRITE ? "writing" : "reading");
 }
 
@@ -46,7 +48,8 @@ static int show_run(struct ctl *ctl, const struct args *args)
 {
 	const struct npumem_tensor *tensor;
 	const struct npumem_info *info;
-	char dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES], name[PRESENT_TEXT_BYTES];
+	char dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES], name[PRESENT_TEXT_BYTES],
+		user[USERS_TEXT_BYTES];
 	int code = ctl_open(ctl, args->words[0], &tensor);
 	if (code)
 		return code;
@@ -61,9 +64,10 @@ static int show_run(struct ctl *ctl, const struct args *args)
 	if (tensor->base)
 		present_line(stdout, "view of", "%s",
 			     tensor->base_name[0] ? tensor->base_name : "a tensor without a name");
-	present_line(stdout, "owner", "uid %" PRIu32 ", handle %" PRIu64, tensor->uid, tensor->handle);
+	present_line(stdout, "owner", "uid %s, handle %" PRIu64, users_text(ctl, tensor->uid, user),
+		     tensor->handle);
 	present_lines(stdout, &tensor->place, &info->geometry);
-	show_state(tensor);
+	show_state(ctl, tensor);
 	return CTL_OK;
 }
 

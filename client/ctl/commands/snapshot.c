@@ -18,15 +18,18 @@ static int next(struct ctl *ctl, void *context, const struct npumem_piece **piec
 static int snapshot_run(struct ctl *ctl, const struct args *args)
 {
 	const char *directory = args->words[0];
+	const struct npumem_info *info;
 	uint64_t number = 0, bytes;
-	int code = ctl_connect(ctl);
+	int code = ctl_info(ctl, &info);
+	const struct npumem_geometry g = code ? (struct npumem_geometry){.n_npus = 0} : info->geometry;
 	if (!code)
 		code = snapshotting_take(ctl, directory, next, &number, &bytes);
 	if (code)
 		return code;
 	if (ctl->json)
 		return ctl_print(ctl, json_pack("{s:s, s:I}", "directory", directory, "bytes", (json_int_t)bytes));
-	printf("%" PRIu64 " bytes in %s\n", bytes, directory);
+	printf("%" PRIu64 " bytes in %s, of a device of %" PRId64 " NPUs of %" PRId64 " bytes\n", bytes, directory,
+	       g.n_npus, g.npu_bytes);
 	return CTL_OK;
 }
 

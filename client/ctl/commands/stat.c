@@ -8,6 +8,7 @@
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/output/table.h"
 #include "client/ctl/devices/devices.h"
+#include "client/ctl/users.h"
 
 static const struct option stat_options[] = {
 	{"--prometheus", NULL, "prints Prometheus' text exposition format", false},
@@ -77,13 +78,14 @@ static bool stat_calls(const struct npumem_details *details)
 	return table_print(&table, stdout);
 }
 
-static bool stat_uids(const struct npumem_details *details)
+static bool stat_uids(const struct ctl *ctl, const struct npumem_details *details)
 {
+	char user[USERS_TEXT_BYTES];
 	struct table table;
 	table_init(&table, ">UID|>SESSIONS|>REQUESTS|>REFUSED|>BYTES IN|>BYTES OUT|>HELD|>TENSORS|>PACKS");
 	for (unsigned i = 0; i < details->n_uids; i++) {
 		const struct npumem_usage *u = details->uids[i];
-		table_cell(&table, "%" PRIu32, u->uid);
+		table_cell(&table, "%s", users_text(ctl, u->uid, user));
 		table_cell(&table, "%" PRIu64, u->sessions);
 		table_cell(&table, "%" PRIu64, u->requests);
 		table_cell(&table, "%" PRIu64, u->errors);
@@ -114,7 +116,7 @@ static int stat_run(struct ctl *ctl, const struct args *args)
 		code = ctl_print(ctl, metrics_json(details));
 	} else {
 		stat_device(details);
-		if (!stat_calls(details) || !stat_uids(details))
+		if (!stat_calls(details) || !stat_uids(ctl, details))
 			code = ctl_fail(ctl, "no memory for the tables");
 	}
 	return code;

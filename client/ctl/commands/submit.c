@@ -145,7 +145,7 @@ static int run(struct ctl *ctl, const struct network *network, const char *out, 
 	}
 	execute.outputs = &outputs;
 	code = samples ? samples_run(&execute, samples, 0) : execute_run(&execute);
-	if (code && ctl->error.status == NPUMEM_RESOURCE_EXHAUSTED)
+	if (code && npumem_error_find(&ctl->error, "largest_free_bytes", -1) >= 0)
 		say_what_it_needs(&ctl->error);
 	if (!code && ctl->json)
 		code = ctl_print(ctl, object(&execute));

@@ -18,6 +18,7 @@
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/words/numbers.h"
 #include "client/ctl/devices/devices.h"
+#include "client/ctl/users.h"
 
 static const struct option top_options[] = {
 	{"--interval", "SECONDS", "between two updates (1)", false},
@@ -101,43 +102,45 @@ static const struct npumem_usage *find(const struct npumem_details *details, uin
 	return NULL;
 }
 
-static void draw_clients(struct screen *screen, const struct npumem_details *now,
+static void draw_clients(const struct ctl *ctl, struct screen *screen, const struct npumem_details *now,
 			 const struct npumem_details *before, double seconds)
 {
 	static const struct npumem_usage none;
-	line(screen, "%8s %8s %10s %10s %12s %12s %6s", "SESSION", "PID", "UID", "REQUESTS/s", "IN B/s", "OUT B/s",
+	char user[USERS_TEXT_BYTES];
+	line(screen, "%8s %8s %14s %10s %12s %12s %6s", "SESSION", "PID", "UID", "REQUESTS/s", "IN B/s", "OUT B/s",
 	     "FLIGHT");
 	for (unsigned i = 0; i < now->n_clients; i++) {
 		const struct npumem_usage *u = now->clients[i], *old = find(before, u->session);
 		if (!old)
 			old = &none;
-		line(screen, "%8" PRIu64 " %8" PRIu32 " %10" PRIu32 " %10.0f %12.0f %12.0f %6" PRIu64, u->session,
-		     u->pid, u->uid, rate(u->requests, old->requests, seconds),
+		line(screen, "%8" PRIu64 " %8" PRIu32 " %14s %10.0f %12.0f %12.0f %6" PRIu64, u->session,
+		     u->pid, users_text(ctl, u->uid, user), rate(u->requests, old->requests, seconds),
 		     rate(u->bytes_in, old->bytes_in, seconds), rate(u->bytes_out, old->bytes_out, seconds),
 		     u->in_flight);
 	}
 }
 
 /* What runs, the longest first as it came first. */
-static void draw_running(struct screen *screen, const struct npumem_details *now)
+static void draw_running(const struct ctl *ctl, struct screen *screen, const struct npumem_details *now)
 {
 	if (!now->n_running)
 		return;
-	line(screen, "%8s %10s %6s %9s %s", "SESSION", "UID", "DONE", "SECONDS", "RUNNING");
+	line(screen, "%8s %14s %6s %9s %s", "SESSION", "UID", "DONE", "SECONDS", "RUNNING");
 	for (unsigned i = 0; i < now->n_running; i++) {
 		const struct npumem_running *r = now->running[i];
-		char done[16] = "-";
+		char done[16] = "-", user[USERS_TEXT_BYTES];
 		if (r->waits)
 			snprintf(done, sizeof(done), "room?");
 		else if (r->total)
 			snprintf(done, sizeof(done), "%.0f %%", 100 * (double)r->done / (double)r->total);
-		line(screen, "%8" PRIu64 " %10" PRIu32 " %6s %9.2f %s%s%s", r->session, r->uid, done,
+		line(screen, "%8" PRIu64 " %14s %6s %9.2f %s%s%s", r->session, users_text(ctl, r->uid, user), done,
 		     now->now_ns > r->since_ns ? (double)(now->now_ns - r->since_ns) / 1e9 : 0, r->call,
 		     *r->what ? " " : "", r->what);
 	}
 }
 
-static void draw(const struct npumem_details *now, const struct npumem_details *before, bool is_plain)
+static void draw(const struct ctl *ctl, const struct npumem_details *now, const struct npumem_details *before,
+		 bool is_plain)
 {
 	double seconds = (double)(now->now_ns - before->now_ns) / 1e9, total = (double)now->stat->total;
 	struct screen screen;
@@ -158,8 +161,8 @@ static void draw(const struct npumem_details *now, const struct npumem_details *
 	     rate(now->activity->kernels, before->activity->kernels, seconds),
 	     rate(now->activity->macs, before->activity->macs, seconds));
 	draw_npus(&screen, now);
-	draw_running(&screen, now);
-	draw_clients(&screen, now, before, seconds);
+	draw_running(ctl, &screen, now);
+	draw_clients(ctl, &screen, now, before, seconds);
 	fputs(is_plain ? "\n" : "\x1b[J", stdout);
 	fflush(stdout);
 }
@@ -200,7 +203,7 @@ static int look_at_one(struct looking *looking)
 	if (ctl->json)
 		code = ctl_print_line(ctl, metrics_json(now), stdout);
 	else
-		draw(now, looking->before ? looking->before : now, looking->batch);
+		draw(ctl, now, looking->before ? looking->before : now, looking->batch);
 	npumem_release(looking->before);
 	looking->before = now;
 	return code;
@@ -270,9 +273,9 @@ static int top_run(struct ctl *ctl, const struct args *args)
 	double interval = 1;
 	int64_t looks = 0;
 	if (given && (!numbers_real(given, &interval) || !(interval >= 0.1 && interval <= 3600)))
-		return ctl_usage(ctl, "--interval \"%.40s\" is no number of seconds from 0.1 to 3600", given);
+		return ctl_usage(ctl, "--interval \"%.40s\" is not a number of seconds from 0.1 to 3600", given);
 	if (n && (!numbers_integer(n, &looks) || looks < 1))
-		return ctl_usage(ctl, "-n \"%.40s\" is no number of updates", n);
+		return ctl_usage(ctl, "-n \"%.40s\" is not a number of updates", n);
 	if (!batch && (!isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &terminal)))
 		return ctl_fail(ctl, "top needs a terminal; top --batch does not");
 	struct looking looking = {.ctl = ctl, .batch = batch};

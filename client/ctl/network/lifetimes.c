@@ -180,6 +180,39 @@ static int print_all(struct ctl *ctl, const struct network *network, const struc
 	return code;
 }
 
+/* Warns of the first read of a tensor that no earlier operation writes: a daemon refuses it, but not with
+ * --uninitialized warn or allow. */
+static int warn_of_values(struct ctl *ctl, const struct network *network)
+{
+	char where[NETWORK_TEXT_BYTES], warning[NETWORK_TEXT_BYTES + 160] = "";
+	bool *written = calloc(network->n_tensors + 1, sizeof(*written));
+	if (!written)
+		return ctl_fail(ctl, "no memory for the tensors");
+	for (size_t i = 0; i < network->n_operations && !*warning; i++) {
+		const struct network_operation *operation = &network->operations[i];
+		const struct network_operand of_others = {.tensor = operation->tensor};
+		bool is_run = operation->kind == NETWORK_RUN;
+		for (unsigned k = 0; k < (is_run ? operation->n_operands : 1); k++) {
+			const struct network_operand *operand =
+				is_run ? &network->operands[operation->operand + k] : &of_others;
+			bool writes = network_writes(operation, operand);
+			int read = operation->kind == NETWORK_COPY ? operation->source : operand->tensor;
+			int root = network_root(network, read);
+			bool reads = operation->kind == NETWORK_COPY || operation->kind == NETWORK_READ ||
+				     operation->kind == NETWORK_EXPECT || (is_run && !writes);
+			if (reads && !written[root] && !network->tensors[root].is_opened)
+				snprintf(warning, sizeof(warning),
+					 "%s reads tensor \"%.63s\", which nothing writes before",
+					 network_where(network, operation, where), network->tensors[read].name);
+			if (writes)
+				written[network_root(network, operand->tensor)] = true;
+		}
+	}
+	free(written);
+	ctl_warn(ctl, warning);
+	return CTL_OK;
+}
+
 int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
 		    const struct rates *rates, const char *svg, const struct dry *dry)
 {
@@ -187,6 +220,8 @@ int lifetimes_print(struct ctl *ctl, const struct network *network, const struct
 	if (lives_compute(network, geometry, &lives, &ctl->error))
 		return CTL_FAILED;
 	int code = svg ? draw(ctl, network, &lives, geometry, svg) : CTL_OK;
+	if (!code)
+		code = warn_of_values(ctl, network);
 	if (!code)
 		code = print_all(ctl, network, &lives, geometry, rates, dry);
 	if (!code && lives.crowded < lives.n)

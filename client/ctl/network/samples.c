@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- files ---- */
 
@@ -67,17 +68,40 @@ int samples_open(const struct execute *execute, size_t i, struct stream *stream,
 				samples->n);
 }
 
+/* Refuses TENSOR=FILE of what is no input. A single input may have a file with = in its path. */
+static int check_names(const struct network *network, const struct samples *samples, struct npumem_error *why)
+{
+	char known[NPUMEM_MESSAGE_BYTES / 2] = "";
+	for (const char *at = samples->text; *at; at += strcspn(at, ","), at += *at == ',') {
+		size_t n = strcspn(at, "=,"), used = 0;
+		bool found = at[n] != '=' || (samples->n_inputs == 1 && !access(samples->text, F_OK));
+		for (size_t i = 0; i < network->n_operations && !found && used < sizeof(known); i++) {
+			const char *name = network->tensors[network->operations[i].tensor].name;
+			if (!is_input(&network->operations[i]))
+				continue;
+			found = strlen(name) == n && !strncmp(name, at, n);
+			used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "",
+						 name);
+		}
+		if (!found)
+			return npumem_error_set(why, NPUMEM_INVALID,
+						"--samples: the network has no input \"%.*s\"; it has: %s",
+						n < 64 ? (int)n : 64, at, known);
+	}
+	return 0;
+}
+
 static int check_inputs(struct execute *execute, struct samples *samples)
 {
 	const struct network *network = execute->network;
 	struct npumem_error *why = &execute->ctl->error;
 	char path[4096];
-	int status = 0;
 	for (size_t i = 0; i < network->n_operations; i++)
 		samples->n_inputs += is_input(&network->operations[i]);
 	if (!samples->n_inputs)
 		return ctl_fail(execute->ctl,
 				"--samples: no file of the network is quantized, so none is an input");
+	int status = check_names(network, samples, why);
 	for (size_t i = 0; i < network->n_operations && !status; i++)
 		if (is_input(&network->operations[i]))
 			status = path_of(samples, network->tensors[network->operations[i].tensor].name, path,

@@ -17,7 +17,7 @@ static void on_signal(int number)
 
 static int fail_lost(struct ctl *ctl, const struct npumem_record *record)
 {
-	return ctl_fail(ctl, "the record is of no use after request %" PRIu64 ": %s", record->entries,
+	return ctl_fail(ctl, "the recording is of no use after request %" PRIu64 ": %s", record->entries,
 			record->reason);
 }
 

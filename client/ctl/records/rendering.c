@@ -63,7 +63,7 @@ static int render_live(struct ctl *ctl, const char *path, writer *write)
 	uint64_t entries;
 	int fd = memfd_create("record", MFD_CLOEXEC);
 	if (fd < 0)
-		return ctl_fail(ctl, "no memory for a record: %s", strerror(errno));
+		return ctl_fail(ctl, "no memory for a recording: %s", strerror(errno));
 	snprintf(record, sizeof(record), "/proc/self/fd/%d", fd);
 	int code = recording_take(ctl, fd, NPUMEM_RECORD_WATCH, NULL, &entries);
 	if (!code)
@@ -77,6 +77,8 @@ int rendering_run(struct ctl *ctl, const struct args *args, writer *write)
 	bool live = args_has(args, "--live");
 	if (args->n_words != (live ? 1 : 2))
 		return ctl_usage(ctl, live ? "with --live there is the file alone that is to be written"
-					   : "it takes a record and the file that is to be written");
+					   : "it takes a recording and the file that is to be written");
+	if (ctl_check_output(ctl, args, args->words[!live]))
+		return CTL_USAGE;
 	return live ? render_live(ctl, args->words[0], write) : render(ctl, args->words[0], args->words[1], write);
 }

@@ -34,7 +34,7 @@ static int given_uid(bool *is_given, uid_t *uid, struct npumem_error *error)
 	*uid = (uid_t)number;
 	if (*text >= '0' && *text <= '9' && !*end && !errno && *uid == number)
 		return 0;
-	return npumem_error_set(error, NPUMEM_INVALID, "NPUMEM_SERVER_UID=\"%.40s\" is no uid", text);
+	return npumem_error_set(error, NPUMEM_INVALID, "NPUMEM_SERVER_UID=\"%.40s\" is not a uid", text);
 }
 
 static int refuse(const char *path, uid_t uid, const char *folder, struct npumem_error *error)

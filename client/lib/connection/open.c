@@ -138,7 +138,7 @@ static int parse_path(const char *text, const struct npumem_options *given, stru
 	if (!status)
 		status = address_parse(text, address, error);
 	if (!status && (address->spawn || address_is_remote(address)))
-		status = npumem_error_set(error, NPUMEM_INVALID, "\"%.100s\" is no path of a socket",
+		status = npumem_error_set(error, NPUMEM_INVALID, "\"%.100s\" is not a path of a socket",
 					  text ? text : "$NPUMEM_SOCKET");
 	return status;
 }

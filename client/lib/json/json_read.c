@@ -58,8 +58,8 @@ static int __attribute__((format(printf, 2, 3))) refuse(struct reading *reading,
 	va_start(arguments, format);
 	vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
-	npumem_error_set(reading->error, NPUMEM_INVALID, "%s%s%s", reading->path, reading->path_bytes ? ": " : "",
-			 message);
+	npumem_error_set(reading->error, NPUMEM_INVALID, "%s: %s",
+			 reading->path_bytes ? reading->path : "the request", message);
 	npumem_error_text(reading->error, "field", reading->path);
 	return NPUMEM_INVALID;
 }
@@ -102,7 +102,7 @@ static int read_signed(struct reading *reading, const json_t *from, int64_t low,
 	errno = 0;
 	*value = strtoll(word, &end, 10);
 	if (*end || end == word)
-		return refuse(reading, "is no integer");
+		return refuse(reading, "an integer is expected");
 	if (errno || *value < low || *value > high)
 		return refuse(reading, "%s is not %lld to %lld", word, (long long)low, (long long)high);
 	return 0;
@@ -115,7 +115,7 @@ static int read_unsigned(struct reading *reading, const json_t *from, uint64_t *
 	errno = 0;
 	*value = strtoull(word, &end, 10);
 	if (*end || end == word)
-		return refuse(reading, "is no integer");
+		return refuse(reading, "an integer is expected");
 	if (errno || word[0] == '-')
 		return refuse(reading, "%s is not 0 to 2^64 - 1", word);
 	return 0;
@@ -139,7 +139,7 @@ static int read_real(struct reading *reading, const json_t *from, double *value)
 	}
 	*value = text ? strtod(text, &end) : 0;
 	if (!text || text[strspn(text, "+-.0123456789eE")] || *end || end == text || !isfinite(*value))
-		return refuse(reading, "is no number");
+		return refuse(reading, "a number is expected");
 	return 0;
 }
 
@@ -163,7 +163,7 @@ static int read_enum(struct reading *reading, const json_t *from, const Protobuf
 	char known[KNOWN_BYTES];
 	int64_t number = 0;
 	if (word && !row)
-		return refuse(reading, "%.60s is none of %s", word, known_values(type, known));
+		return refuse(reading, "%.60s is not one of %s", word, known_values(type, known));
 	int status = row ? 0 : read_signed(reading, from, INT32_MIN, INT32_MAX, &number);
 	*value = row ? row->value : (int32_t)number;
 	return status;
@@ -173,7 +173,7 @@ static int read_enum(struct reading *reading, const json_t *from, const Protobuf
 static int read_text(struct reading *reading, const json_t *from, char **text)
 {
 	if (!json_is_string(from))
-		return refuse(reading, "is no string");
+		return refuse(reading, "a string is expected");
 	size_t bytes = json_string_length(from) + 1;
 	*text = allocate(reading, bytes);
 	if (!*text)
@@ -228,7 +228,7 @@ static int read_bytes(struct reading *reading, const json_t *from, ProtobufCBina
 	long decoded = get_base64(text, json_string_length(from), (uint8_t *)text);
 	if (decoded < 0) {
 		release(reading, text);
-		return refuse(reading, "is no base64");
+		return refuse(reading, "base64 is expected");
 	}
 	*bytes = (ProtobufCBinaryData){(size_t)decoded, (uint8_t *)text};
 	return 0;
@@ -244,7 +244,7 @@ static int read_value(struct reading *reading, const json_t *from, const Protobu
 		return read_enum(reading, from, field->descriptor, &value->enumerator);
 	case PROTOBUF_C_TYPE_BOOL:
 		value->truth = json_is_true(from);
-		return json_is_boolean(from) ? 0 : refuse(reading, "is neither true nor false");
+		return json_is_boolean(from) ? 0 : refuse(reading, "true or false is expected");
 	case PROTOBUF_C_TYPE_UINT32:
 	case PROTOBUF_C_TYPE_FIXED32:
 		status = read_signed(reading, from, 0, UINT32_MAX, &narrow);
@@ -265,7 +265,7 @@ static int read_value(struct reading *reading, const json_t *from, const Protobu
 	case PROTOBUF_C_TYPE_MESSAGE:
 		return read_object(reading, from, field->descriptor, &value->message);
 	default:
-		return refuse(reading, "is of a type that has no JSON here");
+		return refuse(reading, "JSON has no value of this type");
 	}
 }
 
@@ -276,7 +276,7 @@ static int read_list(struct reading *reading, const json_t *from, ProtobufCMessa
 	size_t *n = (size_t *)(void *)((uint8_t *)message + field->quantifier_offset);
 	size_t bytes = json_value_bytes(field), length = json_array_size(from);
 	if (!json_is_array(from))
-		return refuse(reading, "is no list");
+		return refuse(reading, "a list is expected");
 	*list = length ? allocate(reading, length * bytes) : NULL;
 	if (length && !*list)
 		return no_memory(reading);
@@ -362,7 +362,7 @@ static int read_object(struct reading *reading, const json_t *from, const Protob
 {
 	*out = NULL;
 	if (!json_is_object(from))
-		return refuse(reading, "is no object");
+		return refuse(reading, "an object is expected");
 	ProtobufCMessage *message = allocate(reading, type->sizeof_message);
 	if (!message)
 		return no_memory(reading);

@@ -25,7 +25,7 @@ int sized_check(const void *array, unsigned n, size_t first, size_t known, const
 {
 	size_t size = n ? size_of(array) : known;
 	if (size < first || size > SIZED_MOST || size % sizeof(size_t))
-		return npumem_error_set(error, NPUMEM_INVALID, "%s: %zu is no size of it: begin with its INIT",
+		return npumem_error_set(error, NPUMEM_INVALID, "%s: %zu is not a size of it: begin with its INIT",
 					what, size);
 	for (unsigned i = 0; i < n; i++) {
 		const uint8_t *element = (const uint8_t *)array + i * size;

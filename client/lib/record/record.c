@@ -34,7 +34,7 @@ static int write_all(struct npumem_record *record, const void *bytes, size_t n, 
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written <= 0)
-			return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "cannot write the record: %s",
+			return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "cannot write the recording: %s",
 						strerror(written ? errno : ENOSPC));
 		at += written;
 		n -= (size_t)written;
@@ -317,7 +317,7 @@ int npumem_record_stop_async(struct npumem *npumem, const struct npumem_record *
 	request_clear(error);
 	if (record->snapshot && !writing_of(record)->has_all)
 		return npumem_error_set(error, NPUMEM_INVALID,
-					"not all pieces of the record's snapshot were asked for");
+					"not all pieces of the recording's snapshot were asked for");
 	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	if (status)
 		return status;

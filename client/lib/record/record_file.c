@@ -30,7 +30,7 @@ static int refuse(struct reader *reader, const char *why)
 
 static int no_memory(struct npumem_error *error)
 {
-	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory in this process for the record");
+	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory in this process for the recording");
 }
 
 static void *entry_alloc(void *ctx, size_t bytes)
@@ -175,13 +175,13 @@ int record_file_parse(const struct memory *memory, const char *name, const uint8
 	struct reader reader = {.file = file, .name = name, .error = error, .at = RECORD_MAGIC_BYTES};
 	*file = (struct record_file){.memory = memory, .allocator = {entry_alloc, entry_free, file}};
 	if (n < RECORD_MAGIC_BYTES || memcmp(bytes, RECORD_MAGIC, RECORD_MAGIC_BYTES - 2))
-		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: this is no record", name);
+		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: this is not a recording", name);
 	if (memcmp(bytes, RECORD_MAGIC, RECORD_MAGIC_BYTES))
-		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: a record of version %c, and not 2", name,
-					bytes[RECORD_MAGIC_BYTES - 2] >= '0' &&
-							bytes[RECORD_MAGIC_BYTES - 2] <= '9'
-						? bytes[RECORD_MAGIC_BYTES - 2]
-						: '?');
+		return npumem_error_set(
+			error, NPUMEM_INVALID, "%.200s: a recording of version %c, and not 2", name,
+			bytes[RECORD_MAGIC_BYTES - 2] >= '0' && bytes[RECORD_MAGIC_BYTES - 2] <= '9'
+				? bytes[RECORD_MAGIC_BYTES - 2]
+				: '?');
 	int status = read_entries(&reader, bytes, n);
 	if (status)
 		record_file_deinit(file);

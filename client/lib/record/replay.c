@@ -141,7 +141,7 @@ static bool compare(struct npumem_replay *replay, const Npumem__V1__RecordEntry 
 {
 	uint64_t before = result->differences;
 	if (status != (int)entry->status)
-		differ(result, entry, "answered %s, and %s in the record%s%.150s", name_of(status),
+		differ(result, entry, "answered %s, and %s in the recording%s%.150s", name_of(status),
 		       name_of((int)entry->status), status ? ": " : "", status ? error->message : "");
 	else if (answer->digest != entry->digest || answer->n_handles != entry->n_handles)
 		differ(result, entry, "the data or the counts of its answer differ");
@@ -402,7 +402,7 @@ static void compare_local(const struct record_file *file, const struct record_su
 			result->npu = (int64_t)i;
 			differ(result, NULL,
 			       "the local memory of NPU %zu is the first that differs in the end: CRC-32 "
-			       "%08" PRIx32 ", and %08" PRIx32 " in the record",
+			       "%08" PRIx32 ", and %08" PRIx32 " in the recording",
 			       i, sums->local[i], file->local[i]);
 			return;
 		}
@@ -447,7 +447,7 @@ int npumem_replay_run(struct npumem_replay *replay, uint32_t admin_uid, open_fun
 	if (file->has_tensors && !file->snapshot)
 		return npumem_error_set(
 			error, NPUMEM_INVALID,
-			"the record began on a device with tensors and without a snapshot of it: it is "
+			"the recording began on a device with tensors and without a snapshot of it: it is "
 			"for a report alone");
 	add_before(replay);
 	int status = open(ctx, admin_uid, &admin, error);

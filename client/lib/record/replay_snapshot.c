@@ -49,6 +49,6 @@ int npumem_replay_check_snapshot(const struct npumem_replay *replay, const char 
 	close(fd);
 	if (!status && digest != replay_file(replay)->snapshot)
 		status = refuse(error, directory,
-				"it is another snapshot than the one that the record begins with");
+				"it is another snapshot than the one that the recording begins with");
 	return status;
 }

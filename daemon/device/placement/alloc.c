@@ -33,7 +33,7 @@ static int check_request(const struct device *device, const struct device_reques
 {
 	if (request->reuse < 0 || request->reuse > NPUMEM_UNCHECKED)
 		return npumem_error_set(context->error, NPUMEM_INVALID,
-					"reuse %d is none of never, if-safe, unchecked", request->reuse);
+					"reuse %d is not one of never, if-safe, unchecked", request->reuse);
 	if (request->reuse == NPUMEM_UNCHECKED && !device->options.allow_unchecked)
 		return npumem_error_set(context->error, NPUMEM_PERMISSION_DENIED,
 					"reuse unchecked is off: the daemon was started without "

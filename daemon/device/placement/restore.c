@@ -160,7 +160,7 @@ static int place_range(const struct device *device, const struct npumem_place *r
 {
 	struct device_slice slice = {range->from, range->to};
 	if (range->from.n < 0 || range->from.n >= root->words_n || range->to.n < 0 || range->to.n > root->words_n)
-		return refuse(context, "it is no slice of its base");
+		return refuse(context, "it is not a slice of its base");
 	slice.from.n *= root->lanes;
 	slice.to.n = range->to.n == root->words_n ? root->shape.n : range->to.n * root->lanes;
 	return view_slice_place(&device->options.geometry, root, &slice, place, context);

@@ -23,7 +23,8 @@ static int check(int fd, uint64_t *bytes, bool *writable, struct npumem_error *e
 	struct stat stat;
 
 	if (seals < 0)
-		return npumem_error_set(error, NPUMEM_INVALID, "the fd that came is no memfd that can be sealed");
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"the fd that came is not a memfd that can be sealed");
 	if (fstatfs(fd, &files) || files.f_type != TMPFS_MAGIC)
 		return npumem_error_set(
 			error, NPUMEM_INVALID,

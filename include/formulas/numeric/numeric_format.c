@@ -33,7 +33,7 @@ int npumem_format_parse(const char *text, struct npumem_format *format, struct n
 	if (!at || *at)
 		return npumem_error_set(
 			error, NPUMEM_INVALID,
-			"\"%.60s\" is no format: Qm.n has m integer and n fractional bits, as Q4.3",
+			"\"%.60s\" is not a format: Qm.n has m integer and n fractional bits, as Q4.3",
 			text ? text : "");
 	*format = parsed;
 	return 0;

@@ -120,7 +120,7 @@ static int sums_depthwise(const struct numeric_query *query)
 		status = numeric_query_equal(query, "n of weights", weights->shape.n, "that of depthwise ones", 1);
 	if (!status && weights->shape.c % in->shape.c)
 		return npumem_error_set(query->error, NPUMEM_INVALID,
-					"%s: c of weights, %" PRId64 ", is no multiple of c of in, %" PRId64,
+					"%s: c of weights, %" PRId64 ", is not a multiple of c of in, %" PRId64,
 					query->question->kernel, weights->shape.c, in->shape.c);
 	if (!status)
 		status = slide(query, &in->shape, weights->shape.h, weights->shape.w, &taps);
@@ -143,7 +143,8 @@ static int grouped(const struct numeric_query *query, bool transposed)
 					     in->shape.c);
 	if (!status && weights->shape.c % groups)
 		return npumem_error_set(query->error, NPUMEM_INVALID,
-					"%s: c of weights, %" PRId64 ", is no multiple of the %" PRId64 " groups",
+					"%s: c of weights, %" PRId64 ", is not a multiple of the %" PRId64
+					" groups",
 					query->question->kernel, weights->shape.c, groups);
 	if (!status)
 		status = transposed ? scatter(query, &in->shape, &weights->shape, &taps)
@@ -323,7 +324,7 @@ static int unknown_kernel(const char *name, struct npumem_error *error)
 	for (unsigned i = 0; i < N_KERNELS; i++)
 		snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s", i ? ", " : "",
 			 kernels[i].name);
-	return npumem_error_set(error, NPUMEM_INVALID, "\"%.60s\" is no kernel that adds up: those are %s",
+	return npumem_error_set(error, NPUMEM_INVALID, "\"%.60s\" is not a kernel that adds up: those are %s",
 				name ? name : "", known);
 }
 

@@ -68,12 +68,12 @@ static int range_parse(const char **at, int64_t *from, int64_t *to, struct npume
 		if (*to != NPUMEM_ANY && *to <= *from)
 			return bad_range(range, "holds nothing", error);
 	} else if (*from == NPUMEM_ANY || *from == INT64_MAX) {
-		return bad_range(range, "is none of a:b, a:, :b, : and a", error);
+		return bad_range(range, "is not one of a:b, a:, :b, : and a", error);
 	} else {
 		*to = *from + 1;
 	}
 	if (**at != ',' && **at != ']')
-		return bad_range(range, "is none of a:b, a:, :b, : and a", error);
+		return bad_range(range, "is not one of a:b, a:, :b, : and a", error);
 	return 0;
 }
 

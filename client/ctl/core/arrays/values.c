@@ -235,7 +235,7 @@ int values_shape(const struct values *values, struct npumem_dims *shape, struct 
 	unsigned at = n == 1 || n == 3 ? 1 : 0;
 	if (n > 4)
 		return npumem_error_set(error, NPUMEM_INVALID,
-					"an array of %u dimensions is no tensor, which has four: N,C,H,W", n);
+					"an array of %u dimensions is not a tensor, which has four: N,C,H,W", n);
 	memcpy(to + at, values->shape, n * sizeof(*to));
 	*shape = (struct npumem_dims){to[0], to[1], to[2], to[3]};
 	return 0;

@@ -23,10 +23,10 @@ static int check(const struct devices *devices, const char *name, const char *ad
 {
 	if (!is_name(name))
 		return npumem_error_set(error, NPUMEM_INVALID,
-					"\"%.80s\" is no name of a device: 1 to %d letters, digits and signs",
+					"\"%.80s\" is not a name of a device: 1 to %d letters, digits and signs",
 					name, DEVICES_NAME_BYTES - 1);
 	if (!*address || strlen(address) >= DEVICES_ADDRESS_BYTES || !strncmp(address, "spawn:", 6))
-		return npumem_error_set(error, NPUMEM_INVALID, "%s: \"%.80s\" is no address of a daemon", name,
+		return npumem_error_set(error, NPUMEM_INVALID, "%s: \"%.80s\" is not an address of a daemon", name,
 					address);
 	for (unsigned i = 0; i < devices->n; i++)
 		if (!strcmp(devices->list[i].name, name))

@@ -59,7 +59,7 @@ static int add_node(struct devices *devices, const struct job *job, const struct
 	char name[NODE_BYTES + 64], address[NODE_BYTES + 96], dot[16] = "";
 	int status = 0;
 	if (!is_node(node))
-		return npumem_error_set(error, NPUMEM_INVALID, "squeue: \"%.80s\" is no name of a node", node);
+		return npumem_error_set(error, NPUMEM_INVALID, "squeue: \"%.80s\" is not a name of a node", node);
 	for (unsigned i = 0; i < job->n_devices && !status; i++) {
 		if (i)
 			snprintf(dot, sizeof(dot), ".%u", i);
@@ -97,7 +97,7 @@ static int expand_range(const struct expansion *to, const char *prefix, const ch
 		good = isdigit((unsigned char)*second) && end - second <= RANGE_DIGITS;
 	}
 	if (!good || end != part + n || last < first || last - first >= DEVICES_MAX)
-		return npumem_error_set(to->error, NPUMEM_INVALID, "squeue: \"%.*s\" is no range of nodes",
+		return npumem_error_set(to->error, NPUMEM_INVALID, "squeue: \"%.*s\" is not a range of nodes",
 					n < 40 ? (int)n : 40, part);
 	for (unsigned long i = first; i <= last && !status; i++) {
 		if (snprintf(node, sizeof(node), "%s%0*lu", prefix, width, i) >= (int)sizeof(node))

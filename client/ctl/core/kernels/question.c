@@ -179,7 +179,7 @@ int question_parse(const struct args *args, struct question *question, struct np
 	if (!row)
 		return npumem_error_set(
 			error, NPUMEM_INVALID,
-			"\"%.40s\" is none of add, sub, mul, div, sum, products, sums, advise, formats",
+			"\"%.40s\" is not one of add, sub, mul, div, sum, products, sums, advise, formats",
 			args->n_words ? args->words[0] : "");
 	if (row->words ? args->n_words != row->words + 1 : args->n_words < 2)
 		return npumem_error_set(error, NPUMEM_INVALID, "%s takes %s", row->name, row->takes);

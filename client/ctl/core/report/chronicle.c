@@ -35,6 +35,6 @@ json_t *chronicle_read(const char *path, struct npumem_error *error)
 	npumem_replay_close(replay);
 	json_decref(entries);
 	if (!whole)
-		npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the record's entries");
+		npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the recording's entries");
 	return whole;
 }

@@ -197,7 +197,7 @@ int junit_parts_read(struct parts *parts, const char *path, const char **why_not
 	if (*why_not)
 		return 0;
 	if (!part.suites)
-		return npumem_error_set(error, NPUMEM_INVALID, "%.200s is no JUnit file of check", path);
+		return npumem_error_set(error, NPUMEM_INVALID, "%.200s is not a JUnit file of check", path);
 	return parts_add(parts, &part, error);
 }
 

@@ -106,8 +106,8 @@ int merge_read(struct parts *parts, const char *path, const char **why_not, stru
 	}
 	if (!is_report(part.report, &part.of)) {
 		json_decref(part.report);
-		return npumem_error_set(error, NPUMEM_INVALID, "%.200s is no report of conform, check or replay",
-					path);
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"%.200s is not a report of conform, check or replay", path);
 	}
 	return parts_add(parts, &part, error);
 }

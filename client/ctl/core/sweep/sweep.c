@@ -124,7 +124,7 @@ static json_t *costs_read(const char *path, struct npumem_error *error)
 	if (!report)
 		npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, why.text);
 	else if (bad)
-		npumem_error_set(error, NPUMEM_INVALID, "%.200s is no report with the seconds of its \"items\"",
+		npumem_error_set(error, NPUMEM_INVALID, "%.200s is not a report with the seconds of its \"items\"",
 				 path);
 	json_decref(report);
 	if (report && !bad)

@@ -58,7 +58,7 @@ static int load(struct recorded_file *recorded, int fd, struct npumem_error *err
 	FILE *file;
 	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || !(file = fdopen(fd, "r"))) {
 		close(fd);
-		return trouble(recorded, "it is no regular file", error);
+		return trouble(recorded, "it is not a regular file", error);
 	}
 	recorded->root = json_loadf(file, 0, &why);
 	fclose(file);

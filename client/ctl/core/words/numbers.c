@@ -24,7 +24,7 @@ bool numbers_integer(const char *text, int64_t *value)
 int numbers_count(const char *what, const char *text, int64_t *value, struct npumem_error *error)
 {
 	if (!numbers_integer(text, value))
-		return npumem_error_set(error, NPUMEM_INVALID, "%s \"%.60s\" is no integer", what, text);
+		return npumem_error_set(error, NPUMEM_INVALID, "%s \"%.60s\" is not an integer", what, text);
 	if (*value < 0)
 		return npumem_error_set(error, NPUMEM_INVALID, "%s %s is negative", what, text);
 	return 0;
@@ -53,7 +53,8 @@ int numbers_list(const char *what, const char *text, int64_t *values, unsigned m
 		if (*n == most)
 			return npumem_error_set(error, NPUMEM_INVALID, "%s takes at most %u numbers", what, most);
 		if (length >= sizeof(number))
-			return npumem_error_set(error, NPUMEM_INVALID, "%s: \"%.60s\" is no integer", what, text);
+			return npumem_error_set(error, NPUMEM_INVALID, "%s: \"%.60s\" is not an integer", what,
+						text);
 		memcpy(number, text, length);
 		number[length] = 0;
 		int status = numbers_count(what, number, &values[(*n)++], error);

@@ -42,6 +42,11 @@ bool spec_is_auto(const struct args *args)
 	return text && !strcmp(text, "auto");
 }
 
+static int missing(const char *option, struct npumem_error *error)
+{
+	return npumem_error_set(error, NPUMEM_INVALID, "%s is missing", option);
+}
+
 int spec_read(const struct args *args, struct npumem_spec *spec, struct npumem_error *error)
 {
 	const char *shape = args_value(args, "--shape"), *stride = args_value(args, "--stride");
@@ -70,7 +75,20 @@ int spec_read(const struct args *args, struct npumem_spec *spec, struct npumem_e
 		status = spec_count(args, "--w", &spec->w, error);
 	if (!status)
 		status = spec_count(args, "--address", &spec->address, error);
-	return status;
+	if (status)
+		return status;
+	bool matrix = spec->layout == NPUMEM_MATRIX, rows = args_has(args, "--rows"),
+	     cols = args_has(args, "--cols");
+	if (matrix && shape)
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"--layout matrix takes --rows and --cols, not --shape");
+	if (!matrix && (rows || cols || args_has(args, "--w")))
+		return npumem_error_set(error, NPUMEM_INVALID, "--rows, --cols and --w are for --layout matrix");
+	if (matrix && rows != cols)
+		return missing(rows ? "--cols" : "--rows", error);
+	/* Extents of 1 need no stride. */
+	bool steps = !shape || spec->shape.n > 1 || spec->shape.h > 1 || spec->shape.w > 1;
+	return spec->layout == NPUMEM_STRIDED && !stride && steps ? missing("--stride", error) : 0;
 }
 
 int spec_parse(const struct args *args, struct npumem_spec *spec, struct npumem_error *error)
@@ -81,14 +99,12 @@ int spec_parse(const struct args *args, struct npumem_spec *spec, struct npumem_
 	if (spec_is_auto(args))
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"--frac-bits auto is for load, which has the numbers");
-	bool shape = args_has(args, "--shape"), matrix = spec->layout == NPUMEM_MATRIX,
-	     sized = args_has(args, "--rows") && args_has(args, "--cols");
-	if (matrix && (shape || !sized))
-		return npumem_error_set(error, NPUMEM_INVALID,
-					"--layout matrix takes --rows and --cols, not --shape");
-	if (!matrix && (args_has(args, "--rows") || args_has(args, "--cols") || args_has(args, "--w")))
-		return npumem_error_set(error, NPUMEM_INVALID, "--rows, --cols and --w are for --layout matrix");
-	if (!matrix && !shape)
-		return npumem_error_set(error, NPUMEM_INVALID, "--shape is missing");
-	return 0;
+	if (spec->layout != NPUMEM_MATRIX && !args_has(args, "--shape"))
+		return missing("--shape", error);
+	if (spec->layout == NPUMEM_MATRIX && !args_has(args, "--rows"))
+		return missing("--rows", error);
+	if (!spec->dtype)
+		return missing("--dtype", error);
+	return npumem_dtype_is_fixed(spec->dtype) && spec->frac_bits == NPUMEM_ANY ? missing("--frac-bits", error)
+										   : 0;
 }

@@ -63,7 +63,7 @@ TEST(bad_requests)
 	struct device_counts before = counts_of(&rig);
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 4, 1, 100);
 	request.reuse = 4;
-	rig_refuses(&rig, &request, NPUMEM_INVALID, "reuse 4 is none of never, if-safe, unchecked");
+	rig_refuses(&rig, &request, NPUMEM_INVALID, "reuse 4 is not one of never, if-safe, unchecked");
 	request.reuse = -1;
 	rig_refuses(&rig, &request, NPUMEM_INVALID, "reuse -1");
 	request.reuse = NPUMEM_UNCHECKED;

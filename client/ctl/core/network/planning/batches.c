@@ -117,7 +117,7 @@ static int check_operation(const struct search *search, const struct network_ope
 	for (unsigned i = 0; i < operation->n_operands; i++)
 		any |= has_samples(search, operands[i].tensor);
 	if (any && !keeps_samples(search, operation))
-		return refuse(search, operation, "N is no batch here", error);
+		return refuse(search, operation, "N is not a batch here", error);
 	for (unsigned i = 0; i < operation->n_operands && any && !status; i++)
 		if (!network_writes(operation, &operands[i]))
 			status = check_operand(search, operation, &operands[i], error);

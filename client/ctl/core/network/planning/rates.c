@@ -27,7 +27,7 @@ static int read_pair(char *pair, struct rates *rates, bool *given, struct npumem
 	unsigned key = 0;
 	int64_t number;
 	if (!value)
-		return npumem_error_set(error, NPUMEM_INVALID, "--cost: \"%.60s\" is no key=value", pair);
+		return npumem_error_set(error, NPUMEM_INVALID, "--cost: \"%.60s\" is not key=value", pair);
 	*value++ = 0;
 	while (key < RATES_KEYS && strcmp(keys[key].name, pair) != 0)
 		key++;
@@ -66,7 +66,7 @@ static int read_file(const char *path, char *text, struct npumem_error *error)
 		return npumem_error_set(error, NPUMEM_INVALID, "--cost %.200s: %s", path,
 					bad			? "cannot be read"
 					: n == RATES_FILE_BYTES ? "is longer than a file of rates"
-								: "is no text");
+								: "is not text");
 	text[n] = 0;
 	drop_comments(text);
 	return 0;

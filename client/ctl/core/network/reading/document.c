@@ -121,7 +121,7 @@ static int shape(struct document *document, struct npumem_error *error)
 		document->whole = first;
 		document->operations = json_object_get(first, "operations");
 		if (!json_is_array(document->operations))
-			return npumem_error_set(error, NPUMEM_INVALID, "\"operations\" is no list");
+			return npumem_error_set(error, NPUMEM_INVALID, "\"operations\" is not a list");
 	} else if (json_is_array(first)) {
 		document->operations = first;
 	} else {

@@ -65,7 +65,8 @@ static int read_declared(struct load *load, const char *name, const json_t *json
 	int index;
 	snprintf(where, sizeof(where), "tensor \"%.63s\"", name);
 	if (!*name || !json_is_object(json))
-		return npumem_error_set(load->error, NPUMEM_INVALID, "%s is no object like {\"shape\": …}", where);
+		return npumem_error_set(load->error, NPUMEM_INVALID, "%s is not an object like {\"shape\": …}",
+					where);
 	int status = tensor_new(load, &keys, name, &index);
 	if (status)
 		return status;

@@ -270,8 +270,8 @@ static int read_one(struct load *load, const json_t *json, struct network_operat
 	at->tensor = at->source = NETWORK_NONE;
 	network_where(load->network, at, place);
 	if (!json_is_object(json))
-		return npumem_error_set(load->error, NPUMEM_INVALID, "%s is no object like {\"run\": \"relu\", …}",
-					place);
+		return npumem_error_set(load->error, NPUMEM_INVALID,
+					"%s is not an object like {\"run\": \"relu\", …}", place);
 	for (void *key = json_object_iter(object); key && !row; key = json_object_iter_next(object, key))
 		for (unsigned i = 0; i < N_ROWS && !row; i++)
 			if (!strcmp(json_object_iter_key(key), rows[i].name))

@@ -52,7 +52,7 @@ static int check_spec(struct keys *keys, const struct npumem_spec *spec)
 {
 	const json_t *object = keys->object;
 	bool has_rows = json_object_get(object, "rows") || json_object_get(object, "cols");
-	if (spec->layout == NPUMEM_MATRIX && (json_object_get(object, "shape") || !spec->rows || !spec->cols))
+	if (spec->layout == NPUMEM_MATRIX && json_object_get(object, "shape"))
 		return npumem_error_set(keys->error, NPUMEM_INVALID,
 					"%s: a matrix takes \"rows\" and \"cols\", not \"shape\"", keys->where);
 	if (spec->layout != NPUMEM_MATRIX && (has_rows || json_object_get(object, "w")))
@@ -61,6 +61,11 @@ static int check_spec(struct keys *keys, const struct npumem_spec *spec)
 					keys->where);
 	if (spec->layout != NPUMEM_MATRIX && !json_object_get(object, "shape"))
 		return keys_expected(keys, "shape", "[N,C,H,W]");
+	if (spec->layout == NPUMEM_MATRIX && (!spec->rows || !spec->cols))
+		return keys_expected(keys, spec->rows ? "cols" : "rows", "an integer from 1 on");
+	if (spec->layout == NPUMEM_STRIDED && !json_object_get(object, "stride") &&
+	    (spec->shape.n > 1 || spec->shape.h > 1 || spec->shape.w > 1))
+		return keys_expected(keys, "stride", "[N,C,H,W]");
 	if (npumem_dtype_is_fixed(spec->dtype) && spec->frac_bits == NPUMEM_ANY)
 		return keys_expected(keys, "frac_bits", "an integer from 0 to 127");
 	return 0;

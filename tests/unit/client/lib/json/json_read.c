@@ -246,18 +246,18 @@ TEST(what_is_wrong_is_named)
 		{"{\"first\":1,\"first\":2}", "", "duplicate object key near '\"first\"'"},
 		{"{\"first\":01x}", "", "invalid token"},
 		{"{\"first\":--1}", "", "invalid token"},
-		{"{\"first\":1e3}", "first", "no integer"},
-		{"{\"first\":\"\"}", "first", "no integer"},
-		{"{\"first\":\"1e3\"}", "first", "no integer"},
-		{"{\"first\":\"--1\"}", "first", "no integer"},
-		{"{\"first\":true}", "first", "no integer"},
+		{"{\"first\":1e3}", "first", "an integer is expected"},
+		{"{\"first\":\"\"}", "first", "an integer is expected"},
+		{"{\"first\":\"1e3\"}", "first", "an integer is expected"},
+		{"{\"first\":\"--1\"}", "first", "an integer is expected"},
+		{"{\"first\":true}", "first", "an integer is expected"},
 		{"{\"first\":\"-9223372036854775809\"}", "first", "is not -9223372036854775808 to"},
 		{"{\"first\":-9223372036854775809}", "", "too big"},
 		{"{\"segment\":-1}", "segment", "2^64"},
 		{"{\"segment\":\"18446744073709551616\"}", "segment", "2^64"},
-		{"{\"tensor\":7}", "tensor", "no object"},
-		{"[]", "", "no object"},
-		{"{\"tensor\":{\"name\":7}}", "tensor.name", "no string"},
+		{"{\"tensor\":7}", "tensor", "an object is expected"},
+		{"[]", "", "an object is expected"},
+		{"{\"tensor\":{\"name\":7}}", "tensor.name", "a string is expected"},
 		{"{\"tensor\":{\"name\":\"a\\u0000\"}}", "", "\\u0000"},
 		{"{\"tensor\":{\"name\":\"\\ud83d\"}}", "", "invalid Unicode"},
 		{"{\"tensor\":{\"name\":\"\\x\"}}", "", "invalid escape"},
@@ -268,7 +268,7 @@ TEST(what_is_wrong_is_named)
 		{"{\"data\":\"A\"}", "data", "base64"},
 		{"{\"data\":\"AB==\"}", "data", "base64"},
 		{"{\"data\":\"AA===\"}", "data", "base64"},
-		{"{\"data\":3}", "data", "no string"},
+		{"{\"data\":3}", "data", "a string is expected"},
 	};
 	struct failing memory = {.calls = 0};
 	ProtobufCAllocator allocator = {take, give, &memory};
@@ -282,7 +282,8 @@ TEST(what_is_wrong_is_named)
 			      "%s", cases[i].text);
 		ck_assert_msg(strstr(error.message, cases[i].says), "%s: %s", cases[i].text, error.message);
 		ck_assert_str_eq(error.fields[0].text, cases[i].field);
-		ck_assert_int_eq(npumem_error_find(&error, "byte", -1) >= 0, !strncmp(error.message, "byte ", 5));
+		ck_assert_int_eq(npumem_error_find(&error, "byte", -1) >= 0,
+				 !strncmp(error.message, "the request: byte ", 18));
 		ck_assert_int_eq(memory.live, 0);
 	}
 }

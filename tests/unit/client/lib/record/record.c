@@ -141,7 +141,7 @@ TEST(a_file_that_cannot_be_written)
 	int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
 	script_open(&script, &memory_libc, answer_whole, NULL);
 	ck_assert_int_eq(npumem_record_start(script.peer.npumem, fd, &record, &error), NPUMEM_RESOURCE_EXHAUSTED);
-	ck_assert_str_eq(error.message, "cannot write the record: No space left on device");
+	ck_assert_str_eq(error.message, "cannot write the recording: No space left on device");
 	close(fd);
 	script_close(&script);
 }

@@ -252,7 +252,7 @@ TEST(advice_refused)
 	talk_says(&talk, "conv2d: n of weights is 63, but c of in is 64");
 	convolution.advise.kernel = (char *)"conv3d";
 	ck_assert_int_eq(ask_convolution(&talk, &convolution), NPUMEM_INVALID);
-	talk_says(&talk, "\"conv3d\" is no kernel that adds up");
+	talk_says(&talk, "\"conv3d\" is not a kernel that adds up");
 	convolution_init(&convolution);
 	convolution.param.n_values = NPUMEM_PARAM_VALUES_MAX + 1;
 	ck_assert_int_eq(ask_convolution(&talk, &convolution), NPUMEM_INVALID);

@@ -84,9 +84,9 @@ TEST(refusals)
 	static const struct {
 		const char *kernel, *words, *part;
 	} cases[] = {
-		{"conv3d", "", "\"conv3d\" is no kernel that adds up: those are conv2d, depthwise_conv2d,"},
+		{"conv3d", "", "\"conv3d\" is not a kernel that adds up: those are conv2d, depthwise_conv2d,"},
 		{"maxpool", "", "rnn_dense, lstm_cell, gru_cell"},
-		{NULL, "", "\"\" is no kernel"},
+		{NULL, "", "\"\" is not a kernel"},
 		{"conv2d", "weights=3,8,3,3", "conv2d: the shape of in is missing"},
 		{"conv2d", "in=1,3,7,7 weights=:7", "conv2d: the shape of weights is missing"},
 		{"conv2d", "in=1,3,7,7 weights=4,8,3,3", "conv2d: n of weights is 4, but c of in is 3"},
@@ -114,13 +114,13 @@ TEST(refusals)
 		{"depthwise_conv2d", "in=1,3,7,7 weights=3,3,3,3",
 		 "n of weights is 3, but that of depthwise ones is 1"},
 		{"depthwise_conv2d", "in=1,3,7,7 weights=1,8,3,3",
-		 "c of weights, 8, is no multiple of c of in, 3"},
+		 "c of weights, 8, is not a multiple of c of in, 3"},
 		{"group_conv2d", "in=1,64,7,7 weights=24,8,3,3",
 		 "n of weights times groups is 48, but c of in is 64"},
 		{"group_conv2d", "in=1,64,7,7 weights=128,8,3,3",
 		 "n of weights times groups is 128, but c of in is 64"},
 		{"group_conv2d", "in=1,64,7,7 weights=16,6,3,3",
-		 "c of weights, 6, is no multiple of the 4 groups"},
+		 "c of weights, 6, is not a multiple of the 4 groups"},
 		{"transpose_conv2d", "in=1,8,1,5 weights=8,4,2,3 padding=1,1,0,0",
 		 "the padding leaves 0 of out's h"},
 		{"transpose_conv2d", "in=1,8,1,5 weights=8,4,2,3 dilation=1,1", "no parameter dilation"},

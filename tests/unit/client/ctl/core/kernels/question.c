@@ -112,14 +112,14 @@ TEST(refusals)
 	static const struct {
 		const char *line, *part;
 	} cases[] = {
-		{"", "\"\" is none of add, sub, mul, div, sum, products, sums, advise"},
+		{"", "\"\" is not one of add, sub, mul, div, sum, products, sums, advise"},
 		{"pow Q4.3 Q5.7", "\"pow\" is none of"},
 		{"mul Q4.3", "mul takes two formats, as Q4.3 Q5.7"},
 		{"mul Q4.3 Q5.7 Q1.1", "mul takes two formats"},
-		{"mul Q4.3 5.7", "\"5.7\" is no format"},
+		{"mul Q4.3 5.7", "\"5.7\" is not a format"},
 		{"mul Q4.3 Q5.7 --bias", "--bias is not for mul"},
 		{"sum Q4.3", "sum needs --n N"},
-		{"sum Q4.3 --n x", "--n \"x\" is no integer"},
+		{"sum Q4.3 --n x", "--n \"x\" is not an integer"},
 		{"products", "products takes fx8, fx16 or fx16w8"},
 		{"products int8", "\"int8\" is not fx8, fx16 or fx16w8"},
 		{"products fx8 --dtype fx8", "--dtype is not for products"},
@@ -135,8 +135,8 @@ TEST(refusals)
 		{"advise conv2d --dtype fx8 a_role_that_is_far_too_long=1", "is neither"},
 		{"advise conv2d --dtype fx8 in=1,2,3,4,5", "in takes at most 4 numbers"},
 		{"advise conv2d --dtype fx8 in=1,2:Q3.4", "in: \"Q3.4\" has to be Q.n"},
-		{"advise conv2d --dtype fx8 in=1,2:Q.x", "in \"x\" is no integer"},
-		{"advise conv2d --dtype fx8 in=1,2:", "in \"\" is no integer"},
+		{"advise conv2d --dtype fx8 in=1,2:Q.x", "in \"x\" is not an integer"},
+		{"advise conv2d --dtype fx8 in=1,2:", "in \"\" is not an integer"},
 		{"advise conv2d --dtype fx8 in=1,2:sum=-4", "in -4 is negative"},
 		{"advise conv2d --dtype fx8 stride=1", "parameter stride takes 2 integers"},
 	};

@@ -1,0 +1,41 @@
+/* A static program has no name services, which are shared libraries: it reads /etc/passwd only. */
+#include "client/ctl/users.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <string.h>
+
+#ifdef PROGRAM_INSIDE
+/* By the name, or without one by the uid. */
+static const struct passwd *find(const char *name, uint32_t uid)
+{
+	const struct passwd *user = NULL;
+	FILE *file = fopen("/etc/passwd", "re");
+	while (file && (user = fgetpwent(file)) && (name ? strcmp(user->pw_name, name) : user->pw_uid != uid))
+		;
+	if (file)
+		fclose(file);
+	return user;
+}
+#else
+static const struct passwd *find(const char *name, uint32_t uid)
+{
+	return name ? getpwnam(name) : getpwuid(uid);
+}
+#endif
+
+bool users_find(const char *name, int64_t *uid)
+{
+	const struct passwd *user = find(name, 0);
+	if (user)
+		*uid = user->pw_uid;
+	return user != NULL;
+}
+
+const char *users_text(const struct ctl *ctl, uint32_t uid, char *text)
+{
+	const struct passwd *user = ctl_is_remote(ctl) ? NULL : find(NULL, uid);
+	snprintf(text, USERS_TEXT_BYTES, user ? "%" PRIu32 " (%.32s)" : "%" PRIu32, uid,
+		 user ? user->pw_name : "");
+	return text;
+}
