@@ -28,9 +28,9 @@ static void *crew_help(void *ctx)
 	return NULL;
 }
 
-static void crew_share(void *ctx, int64_t products, void (*work)(void *arg, unsigned number), void *arg)
+static void crew_share(void *ctx, int64_t steps, void (*work)(void *arg, unsigned number), void *arg)
 {
-	(void)products;
+	(void)steps;
 	struct crew *crew = ctx;
 	pthread_t threads[CREW_HELPERS_MAX];
 	crew->work = work;

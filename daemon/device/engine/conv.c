@@ -121,19 +121,23 @@ size_t conv_scratch_bytes(struct conv_plan *plan)
 	return lay_out(plan);
 }
 
-int64_t conv_steps(const struct conv_plan *plan)
+/* Of the tiles of one n. */
+static double tile_steps(const struct conv_plan *plan)
 {
 	enum {
 		STORE_OUTPUTS = 8, /* are stored in a step */
-		PACK_PIXELS = 2,   /* of one packed line */
 		BLOCK_ROWS = 2,	   /* that are lost of each block: what its columns and its end cost */
 	};
 	double pixels = (double)(plan->flat.n_pixels + UKERNEL_COLUMNS);
 	double rows = (double)(plan->shape.n_slots + plan->shape.n_blocks * BLOCK_ROWS);
 	double terms = (double)plan->shape.n_steps * plan->ukernel->n_terms;
-	double steps = pixels * rows * (terms / plan->ukernel->speed + 1.0 / STORE_OUTPUTS) +
-		       (double)plan->n_packed * (double)plan->flat.length / PACK_PIXELS;
-	steps *= (double)plan->convolution->groups * (double)plan->convolution->n;
+	return (double)plan->convolution->groups * pixels * rows *
+	       (terms / plan->ukernel->speed + 1.0 / STORE_OUTPUTS);
+}
+
+int64_t conv_steps(const struct conv_plan *plan)
+{
+	double steps = (tile_steps(plan) + conv_pack_steps(plan)) * (double)plan->convolution->n;
 	return steps < (double)INT32_MAX ? (int64_t)steps : INT32_MAX;
 }
 
@@ -255,14 +259,16 @@ static int64_t run_tile(struct conv_worker *worker, int64_t part)
 	return elements;
 }
 
-/* Tiles of about so many products, which take some ten microseconds. */
+/* Tiles of at most about so many products, which take some ten microseconds, and of a small convolution so few
+ * that threads which share them end together. */
 static void cut_tiles(struct conv_plan *plan)
 {
-	enum { TILE_PIECES = 256 };
+	enum { TILE_PIECES = 256, TILES = 16 };
 	int64_t n_blocks = plan->shape.n_blocks;
 	int64_t rows = plan->pixels ? UKERNEL_OUTPUTS : plan->ukernel->rows;
 	int64_t products = plan->shape.n_steps * plan->ukernel->n_terms * rows * UKERNEL_COLUMNS;
 	int64_t blocks = kernel_piece(plan->convolution->call) * TILE_PIECES / products;
+	blocks = least(blocks, n_blocks * plan->n_strips * plan->convolution->groups / TILES);
 	blocks = blocks < 1 ? 1 : blocks;
 	plan->tile_blocks = least(blocks, n_blocks);
 	plan->tile_strips = blocks < n_blocks ? 1 : blocks / n_blocks;
@@ -290,7 +296,6 @@ static bool run_batch(struct conv_plan *plan)
 {
 	const struct convolution *c = plan->convolution;
 	const struct kernel_operand *out = operands_get(c->call, CONVOLUTION_OUT);
-	int64_t products = plan->shape.n_steps * plan->ukernel->n_terms * c->n_outputs * plan->flat.n_pixels;
 	if (!conv_pack(plan))
 		return false;
 	for (int64_t o = 0; o < c->groups * c->n_outputs; o++) {
@@ -298,7 +303,7 @@ static bool run_batch(struct conv_plan *plan)
 		if (!conv_look(plan, 1))
 			return false;
 	}
-	return conv_team_run(plan, run_tile, c->groups * plan->group_tiles, products * c->groups);
+	return conv_team_run(plan, run_tile, c->groups * plan->group_tiles, tile_steps(plan));
 }
 
 bool conv_run(struct conv_plan *plan)

@@ -6,7 +6,7 @@
 enum {
 	STRETCH = 16384, /* pixels that are packed between two looks */
 	SPAN_STRIPS = 4, /* of a span, at least */
-	MOVES = 64,	 /* packing a step of a pixel takes as long as so many products */
+	PACK_PIXELS = 2, /* of one packed line, in an element step */
 };
 
 static int64_t n_taps_w(const struct conv_plan *plan)
@@ -145,6 +145,10 @@ static int64_t pack_channels(struct conv_worker *worker, int64_t part)
 						plan->n_lines * flat->length * bytes(plan), &worker->pending))
 		return -1;
 	worker->has_lines = true;
+	/* Those of the next step, which are likely to be this thread's next part. */
+	for (int64_t j = 0; j < n_terms && j + n_terms < n && span.first == 0; j++)
+		kernel_prefetch(feature(plan, group * plan->convolution->n_inputs + first + n_terms + j),
+				flat->phase->h.window.in * flat->phase->w.window.in * bytes(plan));
 	for (int64_t j = 0; j < n_terms && j < n; j++) {
 		features[j] = feature(plan, group * plan->convolution->n_inputs + first + j);
 		if (!flat->as_it_lies &&
@@ -204,13 +208,19 @@ static int64_t pack_terms(struct conv_worker *worker, int64_t part)
 	return pack(worker, lines, span, to) ? 0 : -1;
 }
 
+double conv_pack_steps(const struct conv_plan *plan)
+{
+	return (double)plan->convolution->groups * (double)plan->n_packed * (double)plan->flat.length /
+	       PACK_PIXELS;
+}
+
 bool conv_pack(const struct conv_plan *plan)
 {
 	const struct convolution *c = plan->convolution;
-	int64_t moves = c->groups * plan->n_packed * plan->flat.length * MOVES;
+	double steps = conv_pack_steps(plan);
 	if (!plan->shape.merged)
 		return conv_team_run(plan, pack_channels, c->groups * n_spans(plan) * n_channel_steps(plan),
-				     moves);
-	return conv_team_run(plan, spread_channel, c->groups * c->n_inputs, moves) &&
-	       conv_team_run(plan, pack_terms, c->groups * n_spans(plan) * n_term_steps(plan), moves);
+				     steps);
+	return conv_team_run(plan, spread_channel, c->groups * c->n_inputs, steps) &&
+	       conv_team_run(plan, pack_terms, c->groups * n_spans(plan) * n_term_steps(plan), steps);
 }

@@ -74,9 +74,9 @@ enum { CONV_WORKERS_MAX = 8 };
 
 /* One part of the work; how many outputs are done with it, or less than 0 where it was stopped. */
 typedef int64_t conv_part(struct conv_worker *worker, int64_t part);
-/* Runs parts 0 to n_parts - 1 in any order, each on one of several threads where so many products are worth it.
- * False: no longer wanted. */
-bool conv_team_run(const struct conv_plan *plan, conv_part *part, int64_t n_parts, int64_t products);
+/* Runs parts 0 to n_parts - 1 in any order, each on one of several threads where so many element steps are worth
+ * it. False: no longer wanted. */
+bool conv_team_run(const struct conv_plan *plan, conv_part *part, int64_t n_parts, double steps);
 /* Inside a part, where it may be long: false where it is to stop. `elements`: what was moved since. */
 bool conv_team_look(struct conv_worker *worker, int64_t elements);
 
@@ -88,6 +88,8 @@ static inline bool conv_look(struct conv_plan *plan, int64_t steps)
 
 /* ---- conv_pack.c ---- */
 
+/* Of the data of one n. */
+double conv_pack_steps(const struct conv_plan *plan);
 /* Each false where it is no longer wanted. */
 bool conv_pack_offsets(struct conv_plan *plan);
 /* The data of one n. */

@@ -132,24 +132,24 @@ static bool work_alone(const struct conv_plan *plan, conv_part *part, int64_t n_
 	return wanted;
 }
 
-static void run_some(struct team *team, int64_t first, int64_t n, int64_t products)
+static void run_some(struct team *team, int64_t first, int64_t n, double steps)
 {
 	team->first = first;
 	team->places[0].range = (struct range){0, (uint32_t)n};
-	kernel_share(team->plan->convolution->call, products, work, team);
+	kernel_share(team->plan->convolution->call, steps, work, team);
 	/* Helpers may have left what they had just taken. */
 	work(team, 0);
 }
 
-bool conv_team_run(const struct conv_plan *plan, conv_part *part, int64_t n_parts, int64_t products)
+bool conv_team_run(const struct conv_plan *plan, conv_part *part, int64_t n_parts, double steps)
 {
 	struct kernel_counts *counts = plan->convolution->counts;
 	struct team team = {.plan = plan, .part = part};
-	if (products < KERNEL_SHARED_LEAST || n_parts == 1 || !plan->convolution->call->crew)
+	if (n_parts == 1 || !kernel_is_shared(plan->convolution->call, steps))
 		return work_alone(plan, part, n_parts);
 	for (int64_t first = 0, n; first < n_parts && !team.stopped; first += n) {
 		n = n_parts - first < PARTS_MAX ? n_parts - first : PARTS_MAX;
-		run_some(&team, first, n, products);
+		run_some(&team, first, n, steps);
 	}
 	counts->saturated += team.saturated;
 	counts->wrapped += team.wrapped;

@@ -19,7 +19,6 @@ enum {
 	STRETCH_STEPS = 512, /* of a strip 128 KiB */
 	BLOCK_ROWS = 4,	     /* that a block's lines of weights take as long as */
 };
-#define MANY (INT64_C(1) << 60)
 static_assert(TILE_ROWS * UKERNEL_COLUMNS >= PRODUCT_BLOCK, "a block's sums fit");
 
 struct panel {
@@ -93,15 +92,21 @@ bool product_pack(const struct kernel_call *call, const struct product *product,
 	return product_weights_pack(&weights, call, operands_get(call, product->roles->weights)->data);
 }
 
+/* Of tiles over so many rows. A line of weights is loaded for each block of rows, and sums are stored. */
+static double tile_steps(const struct product *product, const struct product_weights *weights, int64_t n_rows)
+{
+	double columns = (double)product->columns + UKERNEL_COLUMNS, rows = (double)n_rows;
+	double terms = (double)weights->n_steps * weights->ukernel->n_terms;
+	double blocks = (double)(n_rows / weights->ukernel->rows + 1) * BLOCK_ROWS;
+	return (rows + blocks) * columns * terms / weights->ukernel->speed + rows * columns;
+}
+
 int64_t product_steps(const struct kernel_call *call, const struct product *product)
 {
 	struct product_weights weights;
 	weights_of(call, product, NULL, &weights);
-	double columns = (double)product->columns + UKERNEL_COLUMNS, rows = (double)product->rows;
-	double terms = (double)weights.n_steps * weights.ukernel->n_terms;
-	/* A line of weights is loaded for each block of rows; sums are stored, and rows are packed. */
-	double blocks = (double)(product->rows / weights.ukernel->rows + 1) * BLOCK_ROWS;
-	double steps = (rows + blocks) * columns * terms / weights.ukernel->speed + rows * columns + rows * terms;
+	double packed = (double)product->rows * (double)weights.n_steps * weights.ukernel->n_terms;
+	double steps = tile_steps(product, &weights, product->rows) + packed;
 	return steps < (double)INT32_MAX ? (int64_t)steps : INT32_MAX;
 }
 
@@ -320,11 +325,10 @@ static bool run_panel(struct panel *panel, const uint8_t *rows, int64_t n_rows)
 	int64_t n_groups = (product_data_n_blocks(&panel->data) + TILE_BLOCKS - 1) / TILE_BLOCKS;
 	panel->n_tiles = product_weights_n_strips(&panel->weights) * n_groups;
 	panel->next = 0;
-	/* In floating point: there may be any number of them. */
-	double products = (double)n_rows * (double)panel->product->terms * (double)panel->product->columns;
-	panel->shared = panel->call->crew && panel->n_tiles > 1 && products >= KERNEL_SHARED_LEAST;
+	double steps = tile_steps(panel->product, &panel->weights, n_rows);
+	panel->shared = panel->n_tiles > 1 && kernel_is_shared(panel->call, steps);
 	if (panel->shared)
-		kernel_share(panel->call, products < (double)MANY ? (int64_t)products : MANY, work, panel);
+		kernel_share(panel->call, steps, work, panel);
 	else
 		work(panel, 0);
 	return !panel->stopped;

@@ -106,14 +106,14 @@ struct kernel_progress {
 	int64_t told; /* parts of the elements that kernel_step counts next */
 };
 
-/* Fewer products are not worth a second thread, wherever that is. */
-enum { KERNEL_SHARED_LEAST = 1 << 21 };
+/* Fewer element steps, some 8 us, are not worth a second thread, even one that is awake. */
+enum { KERNEL_SHARED_LEAST = 16000 };
 
 /* Threads that may help the one that runs a kernel. */
 struct kernel_crew {
 	/* Calls work(arg, 0) on this thread, and at the same time work(arg, 1), ... on as many others as are free,
-	 * and as are worth it for about so many products; returns when all of these calls have. */
-	void (*share)(void *ctx, int64_t products, void (*work)(void *arg, unsigned number), void *arg);
+	 * and as are worth it for about so many element steps; returns when all of these calls have. */
+	void (*share)(void *ctx, int64_t steps, void (*work)(void *arg, unsigned number), void *arg);
 	/* Whether the calling thread only helps, and is wanted elsewhere. */
 	bool (*is_wanted_elsewhere)(void *ctx);
 	void *ctx;
@@ -225,10 +225,12 @@ static inline bool kernel_step(const struct kernel_call *call, int64_t elements)
 {
 	if (!call->progress)
 		return true;
-	if (elements) {
-		kernel_tell(call->progress, elements * KERNEL_PARTS);
+	if (elements)
+		atomic_fetch_add_explicit(&call->progress->done, elements * KERNEL_PARTS - call->progress->told,
+					  memory_order_relaxed);
+	/* Threads that share a kernel never tell of parts of an element, and then only read it. */
+	if (elements && call->progress->told)
 		call->progress->told = 0;
-	}
 	return kernel_wanted(call->progress);
 }
 
@@ -277,16 +279,28 @@ static inline bool kernel_step_rarely(const struct kernel_call *call, int64_t el
 	return kernel_step(call, elements);
 }
 
+/* Whether other threads may take part in work of so many element steps. */
+static inline bool kernel_is_shared(const struct kernel_call *call, double steps)
+{
+	return call->crew && call->crew->n_threads > 1 && steps >= KERNEL_SHARED_LEAST;
+}
+
 /* Cuts a kernel's work in parts that several threads take, each part a millisecond at most: work(arg, number)
- * takes parts until there is none, or kernel_part_done says so. `products`: how much it is in all, in the products
- * that a micro-kernel could do instead. */
-static inline void kernel_share(const struct kernel_call *call, int64_t products,
+ * takes parts until there is none, or kernel_part_done says so. `steps`: about how many element steps it takes in
+ * all. */
+static inline void kernel_share(const struct kernel_call *call, double steps,
 				void (*work)(void *arg, unsigned number), void *arg)
 {
-	if (call->crew)
-		call->crew->share(call->crew->ctx, products, work, arg);
+	if (kernel_is_shared(call, steps))
+		call->crew->share(call->crew->ctx, steps < INT32_MAX ? (int64_t)steps : INT32_MAX, work, arg);
 	else
 		work(arg, 0);
+}
+
+/* Whether this thread only helps, and is to take no more parts, as somebody else wants it. */
+static inline bool kernel_is_wanted_elsewhere(const struct kernel_call *call)
+{
+	return call->crew && call->crew->is_wanted_elsewhere(call->crew->ctx);
 }
 
 /* On any of these threads: tells that `elements` more of the outputs are done. False where this thread is to take
@@ -295,7 +309,7 @@ static inline bool kernel_part_done(const struct kernel_call *call, int64_t elem
 {
 	if (call->progress && elements)
 		atomic_fetch_add_explicit(&call->progress->done, elements * KERNEL_PARTS, memory_order_relaxed);
-	return kernel_wanted(call->progress) && !(call->crew && call->crew->is_wanted_elsewhere(call->crew->ctx));
+	return kernel_wanted(call->progress) && !kernel_is_wanted_elsewhere(call);
 }
 
 /* Value i of a parameter, or `fallback` where it was not given. */

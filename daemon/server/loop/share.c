@@ -1,5 +1,6 @@
-/* One piece of work is shared at a time; a second one meanwhile runs on its own thread alone. Threads are made
- * when they are first needed. */
+/* One piece of work is shared at a time; a second one meanwhile runs on its own thread alone. Threads that are
+ * awake hand it over by atomic variables alone, as a lock that two threads want at once costs as much as a small
+ * kernel. Threads are made when they are first needed. */
 #include "daemon/server/loop/share.h"
 
 #include <sched.h>
@@ -9,23 +10,25 @@ enum {
 	NS_PER_US = 1000,
 	NS_PER_MS = 1000000,
 	NS_PER_S = 1000000000,
+	STEPS_PER_NS = 2, /* op_cost's unit */
 	/* Polls for the next kernel, whose checks come before it; after several vain polls it skips some. */
-	LOOK_NS = 50 * NS_PER_US,
+	POLL_NS = 100 * NS_PER_US,
 	AWAY_NS = 20 * NS_PER_US,
+	BESIDE_NS = NS_PER_MS, /* the loop, or a client, does not keep a helper from its processor for so long */
 	MISSES_MAX = 4,
 	RESTS = 64,
 	WAIT_NS = 50 * NS_PER_US, /* for a helper's last part before sleeping */
-	/* Fewer products are done before a sleeping helper has woken up, or one that is awake has come. */
-	PRODUCTS_ASLEEP = 1 << 25,
-	PRODUCTS_AWAKE = 1 << 21,
+	/* Less work is done before sleeping helpers have come. Kernels of a list, which follow each other, count
+	 * together. */
+	WAKE_LEAST_NS = 100 * NS_PER_US,
+	FOLLOWS_NS = 50 * NS_PER_US,
 	SAVED_MOST_NS = 2 * NS_PER_MS,
 	LOST_MOST_NS = 100 * NS_PER_US,
-	ALONE_LEAST_NS = 500 * NS_PER_MS,
+	REST_LEAST_NS = 50 * NS_PER_MS,
 };
-#define ALONE_MOST_NS (UINT64_C(16000) * NS_PER_MS)
+#define REST_MOST_NS (UINT64_C(16000) * NS_PER_MS)
 
-/* The work that this thread helps with, and its number among the helpers. */
-static _Thread_local const struct share_work *helped;
+/* This thread's number among the helpers of the work that it is inside of; 0: of none. */
 static _Thread_local unsigned helped_number;
 
 /* Processor time of this thread. */
@@ -39,91 +42,113 @@ static uint64_t worked_ns(void)
 
 /* ---- the helpers ---- */
 
-static void help(struct share *share, struct share_work *now)
+static bool is_offered(const struct share *share, unsigned last)
 {
-	uint64_t before;
+	unsigned offer = atomic_load(&share->offer);
 
-	helped = now;
-	helped_number = ++now->n_helped;
-	atomic_fetch_add(&now->n_inside, 1);
-	uv_mutex_unlock(&share->lock);
-	before = worked_ns();
-	now->work(now->arg, helped_number);
-	atomic_fetch_add(&now->saved_ns, worked_ns() - before);
-	helped = NULL;
-	uv_mutex_lock(&share->lock);
-	if (atomic_fetch_sub(&now->n_inside, 1) == 1)
-		uv_cond_signal(&share->left);
+	return offer % 2 && offer != last;
 }
 
-/* A helper's statistics of its polls for offers. */
-struct looks {
-	unsigned misses, rests;
-};
-
-/* Polls; returns whether there is an offer. Yields in between, and stops if another thread has used the
- * processor. */
-static bool look_for_offer(const struct share *share, uint64_t last)
+static bool have_room(const struct share *share, unsigned n)
 {
-	uint64_t now = uv_hrtime(), end = now + LOOK_NS, before;
+	return workers_have_room(share->workers, atomic_load(&share->user), n);
+}
 
-	do {
+static void run_part(struct share *share, unsigned number)
+{
+	uint64_t began = uv_hrtime(), worked = worked_ns();
+
+	helped_number = number;
+	share->work(share->arg, number);
+	helped_number = 0;
+	worked = worked_ns() - worked;
+	atomic_fetch_add(&share->helped_ns, worked);
+	if (uv_hrtime() - began > worked + BESIDE_NS)
+		atomic_store(&share->is_crowded, true);
+}
+
+/* False: the processor is wanted elsewhere. */
+static bool help(struct share *share, unsigned offer)
+{
+	bool has_room = true;
+	unsigned number;
+
+	/* The thread that shares ends its offer, and then awaits that nobody is inside: in the other order here.
+	 */
+	atomic_fetch_add(&share->n_inside, 1);
+	if (offer % 2 && atomic_load(&share->offer) == offer) {
+		number = atomic_fetch_add(&share->n_helpers, 1) + 1;
+		has_room = have_room(share, number);
+		if (has_room)
+			run_part(share, number);
+	}
+	if (atomic_fetch_sub(&share->n_inside, 1) == 1 && atomic_load(&share->is_awaited)) {
+		uv_mutex_lock(&share->lock);
+		uv_cond_signal(&share->left);
+		uv_mutex_unlock(&share->lock);
+	}
+	return has_room;
+}
+
+/* Whether there is an offer after `last` in a moment. Yields in between, and stops if another thread has used the
+ * processor, or a task wants it. */
+static bool poll_for_offer(struct share *share, unsigned last)
+{
+	uint64_t now = uv_hrtime(), end = now + POLL_NS, before = now;
+	bool is_beside_task = false;
+
+	atomic_fetch_add(&share->n_polling, 1);
+	while (!is_offered(share, last) && now < end && now - before < AWAY_NS && have_room(share, 1)) {
+		is_beside_task = atomic_load_explicit(&share->workers->n_running, memory_order_relaxed);
 		before = now;
 		sched_yield();
 		now = uv_hrtime();
-		if (atomic_load(&share->n_offered) != last)
-			return true;
-	} while (now < end && now - before < AWAY_NS);
-	return false;
+	}
+	atomic_fetch_sub(&share->n_polling, 1);
+	if (is_beside_task && now - before > BESIDE_NS)
+		atomic_store(&share->is_crowded, true);
+	return is_offered(share, last);
 }
 
-static void wait_awake(struct share *share, struct looks *looks, uint64_t last)
+/* A helper's statistics of its polls after it has helped. */
+struct polls {
+	unsigned misses, rests;
+};
+
+static bool poll_again(struct share *share, struct polls *polls, unsigned last)
 {
 	bool came;
 
-	if (looks->rests) {
-		looks->rests--;
-		return;
+	if (polls->rests) {
+		polls->rests--;
+		return false;
 	}
-	atomic_fetch_add(&share->n_looking, 1);
-	uv_mutex_unlock(&share->lock);
-	came = look_for_offer(share, last);
-	uv_mutex_lock(&share->lock);
-	atomic_fetch_sub(&share->n_looking, 1);
-	looks->misses = came ? 0 : looks->misses + 1;
-	if (looks->misses < MISSES_MAX)
-		return;
-	looks->misses = 0;
-	looks->rests = RESTS;
-}
-
-static bool may_help(const struct share *share)
-{
-	return workers_have_room(share->workers, share->now->user, share->now->n_helped + 1);
+	came = poll_for_offer(share, last);
+	polls->misses = came ? 0 : polls->misses + 1;
+	if (polls->misses == MISSES_MAX)
+		*polls = (struct polls){.rests = RESTS};
+	return came;
 }
 
 static void run_helper(void *arg)
 {
 	struct share *share = arg;
-	struct looks looks = {0, 0};
-	uint64_t last = 0;
-
-	bool has_helped = false;
+	struct polls polls = {0, 0};
+	unsigned last = 0;
+	bool goes_on;
 
 	uv_mutex_lock(&share->lock);
 	while (!share->is_closing) {
-		if (share->now && share->n_offered != last && may_help(share)) {
-			last = share->n_offered;
-			help(share, share->now);
-			has_helped = true;
-		} else {
-			last = share->n_offered;
-			if (has_helped)
-				wait_awake(share, &looks, last);
-			has_helped = false;
-			if (share->n_offered == last && !share->is_closing)
-				uv_cond_wait(&share->offered, &share->lock);
+		uv_mutex_unlock(&share->lock);
+		/* It may have been woken too late for what it was woken for, and early for what follows. */
+		goes_on = poll_for_offer(share, last);
+		while (goes_on) {
+			last = atomic_load(&share->offer);
+			goes_on = help(share, last) && poll_again(share, &polls, last);
 		}
+		uv_mutex_lock(&share->lock);
+		if (!is_offered(share, last) && !share->is_closing)
+			uv_cond_wait(&share->offered, &share->lock);
 	}
 	uv_mutex_unlock(&share->lock);
 }
@@ -140,41 +165,62 @@ static void make_thread(struct share *share)
 		share->n_threads++;
 }
 
-static bool is_worth_it(const struct share *share, int64_t products)
+static void wake(struct share *share)
 {
-	return products >= PRODUCTS_ASLEEP || (products >= PRODUCTS_AWAKE && atomic_load(&share->n_looking));
-}
-
-static bool offer(struct share *share, struct share_work *now, bool is_large)
-{
-	bool is_offered;
-
+	make_thread(share);
 	uv_mutex_lock(&share->lock);
-	is_offered = !share->now && share->threads_max && uv_hrtime() >= share->alone_until_ns;
-	if (is_offered) {
-		if (is_large)
-			make_thread(share);
-		share->now = now;
-		share->n_offered++;
-		if (is_large)
-			uv_cond_broadcast(&share->offered);
-	}
+	uv_cond_broadcast(&share->offered);
 	uv_mutex_unlock(&share->lock);
-	return is_offered;
 }
 
-static void wait_for_helpers(struct share *share, struct share_work *now)
+/* Whether sleeping helpers are to be woken for work of this time, or for what followed each other without them. */
+static bool is_worth_waking(struct share *share, uint64_t ns, uint64_t now)
+{
+	if (now > share->alone_end_ns + FOLLOWS_NS)
+		share->alone_ns = 0;
+	share->alone_ns += ns;
+	share->alone_end_ns = now + ns;
+	if (share->alone_ns < WAKE_LEAST_NS)
+		return false;
+	share->alone_ns = 0;
+	return true;
+}
+
+static bool offer(struct share *share, uint64_t ns, void (*work)(void *arg, unsigned number), void *arg)
+{
+	uint64_t now = uv_hrtime();
+	bool are_awake = atomic_load(&share->n_polling), wakes;
+
+	if (!share->threads_max || now < share->rest_until_ns)
+		return false;
+	wakes = (!are_awake || ns >= WAKE_LEAST_NS) && is_worth_waking(share, ns, now);
+	if (!are_awake && !wakes)
+		return false;
+	share->work = work;
+	share->arg = arg;
+	atomic_store(&share->user, workers_user());
+	atomic_store(&share->n_helpers, 0);
+	atomic_store(&share->helped_ns, 0);
+	atomic_fetch_add(&share->offer, 1);
+	if (wakes)
+		wake(share);
+	return true;
+}
+
+static void end_offer(struct share *share)
 {
 	uint64_t began = uv_hrtime();
 
-	uv_mutex_lock(&share->lock);
-	share->now = NULL;
-	uv_mutex_unlock(&share->lock);
-	while (atomic_load(&now->n_inside) && uv_hrtime() < began + WAIT_NS)
+	atomic_fetch_add(&share->offer, 1);
+	while (atomic_load(&share->n_inside) && uv_hrtime() < began + WAIT_NS)
 		;
+	if (!atomic_load(&share->n_inside))
+		return;
 	uv_mutex_lock(&share->lock);
-	while (now->n_inside)
+	atomic_store(&share->is_awaited, true);
+	while (atomic_load(&share->n_inside))
 		uv_cond_wait(&share->left, &share->lock);
+	atomic_store(&share->is_awaited, false);
 	uv_mutex_unlock(&share->lock);
 }
 
@@ -182,42 +228,41 @@ static void wait_for_helpers(struct share *share, struct share_work *now)
  * meanwhile saves nothing. One delay is forgiven if the helpers have saved more before. */
 static void learn(struct share *share, uint64_t saved_ns, uint64_t lost_ns)
 {
-	uv_mutex_lock(&share->lock);
 	share->saved_ns += (int64_t)saved_ns - (int64_t)lost_ns;
-	if (share->saved_ns < -LOST_MOST_NS) {
+	if (share->saved_ns < -LOST_MOST_NS || atomic_exchange(&share->is_crowded, false)) {
 		share->saved_ns = 0;
-		share->alone_ns = share->alone_ns ? 2 * share->alone_ns : ALONE_LEAST_NS;
-		if (share->alone_ns > ALONE_MOST_NS)
-			share->alone_ns = ALONE_MOST_NS;
-		share->alone_until_ns = uv_hrtime() + share->alone_ns;
+		share->rest_ns = share->rest_ns ? 2 * share->rest_ns : REST_LEAST_NS;
+		if (share->rest_ns > REST_MOST_NS)
+			share->rest_ns = REST_MOST_NS;
+		share->rest_until_ns = uv_hrtime() + share->rest_ns;
 	} else if (share->saved_ns > SAVED_MOST_NS) {
 		share->saved_ns = SAVED_MOST_NS;
-		share->alone_ns = 0;
+		share->rest_ns = 0;
 	}
-	uv_mutex_unlock(&share->lock);
 }
 
-static void share_out(void *ctx, int64_t products, void (*work)(void *arg, unsigned number), void *arg)
+static void share_out(void *ctx, int64_t steps, void (*work)(void *arg, unsigned number), void *arg)
 {
 	struct share *share = ctx;
-	struct share_work now = {.work = work, .arg = arg, .user = workers_user()};
-	bool is_shared = is_worth_it(share, products) && workers_have_room(share->workers, now.user, 1);
+	bool is_taken =
+		workers_have_room(share->workers, workers_user(), 1) && !atomic_exchange(&share->is_taken, true);
+	bool is_shared = is_taken && offer(share, (uint64_t)steps / STEPS_PER_NS, work, arg);
 	uint64_t began = is_shared ? uv_hrtime() : 0, worked = is_shared ? worked_ns() : 0;
 
-	is_shared = is_shared && offer(share, &now, products >= PRODUCTS_ASLEEP);
+	if (is_taken && !is_shared)
+		atomic_store(&share->is_taken, false);
 	work(arg, 0);
 	if (!is_shared)
 		return;
 	worked = worked_ns() - worked;
-	wait_for_helpers(share, &now);
-	learn(share, now.saved_ns, uv_hrtime() - began - worked);
+	end_offer(share);
+	learn(share, atomic_load(&share->helped_ns), uv_hrtime() - began - worked);
+	atomic_store(&share->is_taken, false);
 }
 
 static bool is_wanted_elsewhere(void *ctx)
 {
-	const struct share *share = ctx;
-
-	return helped && !workers_have_room(share->workers, helped->user, helped_number);
+	return helped_number && !have_room(ctx, helped_number);
 }
 
 struct kernel_crew share_crew(struct share *share)

@@ -6,7 +6,7 @@
 #include "tests/support/hrtime.h"
 #include "tests/support/test.h"
 
-enum { SLOTS = 3, PARTS = 100000, LARGE = 1 << 30, SMALL = 1 << 22 };
+enum { SLOTS = 3, PARTS = 100000, LARGE = 1 << 30, SMALL = 120000, MOMENT_NS = 200000 }; /* SMALL: 60 us */
 
 struct bench {
 	uv_loop_t loop;
@@ -21,6 +21,7 @@ struct parts {
 	struct kernel_call call;
 	atomic_int next, n_done, n_threads, n_inside;
 	int wanted_threads;	       /* the first part waits until so many are there */
+	unsigned late_us;	       /* of a helper that is late */
 	uv_thread_t owner;	       /* who shares */
 	atomic_int numbers[SLOTS + 1]; /* how often work was called with each; the last: a wrong one */
 	uint8_t took[PARTS];
@@ -84,7 +85,7 @@ TEST(each_part_once, .is_unbounded = true)
 
 	bench_open(&bench);
 	for (int wanted = 1; wanted <= SLOTS; wanted++) {
-		bench.share.alone_until_ns = 0;
+		bench.share.rest_until_ns = 0;
 		parts_init(&parts, &bench, wanted);
 		kernel_share(&parts.call, LARGE, take_parts, &parts);
 		ck_assert_int_eq(parts.n_inside, 0);
@@ -162,7 +163,7 @@ static void be_late(void *arg, unsigned number)
 	while (is_owner(parts) && atomic_load(&parts->n_inside) < parts->wanted_threads)
 		usleep(100);
 	if (!is_owner(parts))
-		usleep(20000);
+		usleep(parts->late_us);
 }
 
 /* What is too small to wake a helper for is shared with one that is awake. */
@@ -177,15 +178,34 @@ TEST(what_is_small_wakes_nobody, .is_unbounded = true)
 	ck_assert_int_eq(parts.n_threads, 1);
 	ck_assert_uint_eq(bench.share.n_threads, 0);
 	/* As if one looked. */
-	atomic_store(&bench.share.n_looking, 1);
+	atomic_store(&bench.share.n_polling, 1);
 	kernel_share(&parts.call, SMALL, take_parts, &parts);
-	ck_assert_uint_eq(bench.share.n_offered, 1);
+	ck_assert_uint_eq(bench.share.offer, 2);
 	ck_assert_uint_eq(bench.share.n_threads, 0);
-	atomic_store(&bench.share.n_looking, 0);
+	atomic_store(&bench.share.n_polling, 0);
 	bench_close(&bench);
 }
 
-/* One that has helped looks for what comes next: for a moment, which lasts here until it has come. */
+/* As in a list. One that comes after a pause does not follow. */
+TEST(small_ones_that_follow_each_other_wake, .is_unbounded = true)
+{
+	static struct bench bench;
+	static struct parts parts;
+
+	bench_open(&bench);
+	hrtime_stop();
+	for (int i = 0; i < 3; i++) {
+		parts_init(&parts, &bench, 1);
+		kernel_share(&parts.call, SMALL, take_parts, &parts);
+		ck_assert_uint_eq(bench.share.n_threads, i == 2);
+		if (!i)
+			hrtime_skip(MOMENT_NS);
+	}
+	hrtime_run();
+	bench_close(&bench);
+}
+
+/* One that has helped polls for what comes next: for a moment, which lasts here until it has come. */
 TEST(who_helped_stays_awake_for_a_moment, .is_unbounded = true)
 {
 	static struct bench bench;
@@ -195,18 +215,18 @@ TEST(who_helped_stays_awake_for_a_moment, .is_unbounded = true)
 	bench.share.threads_max = 1;
 	hrtime_stop();
 	for (int i = 0; i < 3; i++) {
-		bench.share.alone_until_ns = 0;
+		bench.share.rest_until_ns = 0;
 		parts_init(&parts, &bench, 2);
 		kernel_share(&parts.call, i ? SMALL : LARGE, take_parts, &parts);
 		ck_assert_int_eq(parts.n_threads, 2);
-		while (!atomic_load(&bench.share.n_looking))
+		while (!atomic_load(&bench.share.n_polling))
 			usleep(100);
 	}
 	hrtime_run();
 	bench_close(&bench);
 }
 
-/* Once late is forgiven. */
+/* Once late by a moment is forgiven. */
 TEST(who_saves_more_is_asked_again, .is_unbounded = true)
 {
 	static struct bench bench;
@@ -214,10 +234,15 @@ TEST(who_saves_more_is_asked_again, .is_unbounded = true)
 
 	bench_open(&bench);
 	bench.share.threads_max = 1;
-	bench.share.saved_ns = 1000000000;
-	parts_init(&parts, &bench, 2);
-	kernel_share(&parts.call, LARGE, be_late, &parts);
-	ck_assert_uint_eq(bench.share.alone_until_ns, 0);
+	/* A busy machine may make a moment a millisecond, which is not forgiven. */
+	for (int i = 0; i < 100 && (!i || bench.share.rest_until_ns); i++) {
+		bench.share.saved_ns = 1000000000;
+		bench.share.rest_until_ns = 0;
+		parts_init(&parts, &bench, 2);
+		parts.late_us = 200;
+		kernel_share(&parts.call, LARGE, be_late, &parts);
+	}
+	ck_assert_uint_eq(bench.share.rest_until_ns, 0);
 	ck_assert_int_lt(bench.share.saved_ns, 1000000000);
 	bench_close(&bench);
 }
@@ -229,10 +254,12 @@ TEST(a_late_helper_is_not_asked_again_soon, .is_unbounded = true)
 	static struct parts parts;
 
 	bench_open(&bench);
+	bench.share.saved_ns = 1000000000;
 	parts_init(&parts, &bench, 2);
+	parts.late_us = 20000;
 	kernel_share(&parts.call, LARGE, be_late, &parts);
-	ck_assert_uint_gt(bench.share.alone_until_ns, 0);
-	bench.share.alone_until_ns = UINT64_MAX;
+	ck_assert_uint_gt(bench.share.rest_until_ns, 0);
+	bench.share.rest_until_ns = UINT64_MAX;
 	parts_init(&parts, &bench, 1);
 	kernel_share(&parts.call, LARGE, take_parts, &parts);
 	ck_assert_int_eq(parts.n_threads, 1);
