@@ -1,6 +1,6 @@
 /* Depthwise 2D convolution: a group per input channel. With O = C * m, output channel c * m + j sees channel c.
  * Each output feature is made from its input feature where they lie: in one pass where depthwise.h can, else row
- * by row, the sums of a row taking in tap after tap. */
+ * by row, the sums of a row taking in tap after tap. Threads share the output channels. */
 #include <string.h>
 
 #include "daemon/device/kernel_support/windows/convolve.h"
@@ -11,6 +11,8 @@
 #include "daemon/device/kernel_support/steps.h"
 #include "daemon/device/least.h"
 #include "daemon/device/memory/blocks.h"
+
+enum { THREADS_MAX = 8 };
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
@@ -26,9 +28,17 @@ struct way {
 };
 _Static_assert(sizeof(struct way) <= KERNEL_PLAN_BYTES, "a plan fits where it is made");
 
+/* What threads share. */
+struct team {
+	const struct kernel_call *call;
+	int64_t batch, n_batches; /* output channels of a part, and parts of one n */
+	_Atomic int64_t next, saturated, wrapped;
+};
+
+/* What a thread has by itself: in its call scratch memory and counts. */
 struct work {
-	struct kernel_call *call;
-	struct way *way;
+	struct kernel_call call;
+	const struct way *way;
 	struct depthwise depthwise;
 	struct depthwise_plane padded;
 	int64_t piece, pending, looked;
@@ -71,47 +81,68 @@ static void plan(struct kernel_call *call)
 	way->whole = accumulator->sum_bytes == 4 && accumulator->result.bytes == 1 && accumulator->cannot_wrap &&
 		     depthwise_fits_fx8(call->isa, &way->window, &accumulator->result, largest(call, way));
 	way->plane = !way->whole && depthwise_plane_fits(&way->window);
-	if (!way->whole && !way->plane)
+	if (!way->whole && (!way->plane || accumulator->sum_bytes != sizeof(int32_t)))
 		accumulator->sum_bytes = sizeof(int64_t);
 }
 
-static void work_init(struct work *work, struct kernel_call *call)
+/* Of one thread. */
+static size_t thread_bytes(const struct kernel_call *call)
 {
-	struct way *way = call->plan;
-	work->call = call;
-	work->way = way;
-	work->piece = kernel_piece(call);
-	work->pending = work->looked = 0;
-	weighted_load(&way->weighted, call, &convolution_roles);
+	enum { ALIGN = 64 };
+	const struct way *way = call->plan;
 	if (way->whole)
-		depthwise_init(&work->depthwise, &way->window, &way->weighted.accumulator.result);
-	if (way->plane)
-		depthwise_plane_init(&work->padded, call, &way->window, &way->weighted);
+		return 0;
+	size_t bytes = way->plane ? depthwise_plane_scratch_bytes(call, &way->window)
+				  : (size_t)kernel_stretch(call, way->window.w.out) * sizeof(int64_t);
+	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 static size_t scratch_bytes(const struct kernel_call *call)
 {
-	const struct way *way = call->plan;
-	if (way->whole)
-		return 0;
-	if (way->plane)
-		return depthwise_plane_scratch_bytes(call, &way->window);
-	return (size_t)kernel_stretch(call, way->window.w.out) * sizeof(int64_t);
+	unsigned n = call->crew ? call->crew->n_threads : 1;
+	return thread_bytes(call) * (n < THREADS_MAX ? n : THREADS_MAX);
 }
 
-static int64_t steps(const struct kernel_call *call)
+static void work_init(struct work *work, const struct kernel_call *call, unsigned number)
+{
+	const struct way *way = call->plan;
+	work->call = *call;
+	if (call->scratch)
+		work->call.scratch = (uint8_t *)call->scratch + number * thread_bytes(call);
+	work->call.counts = (struct kernel_counts){.macs = 0};
+	work->way = way;
+	work->piece = kernel_piece(call);
+	work->pending = work->looked = 0;
+	if (way->whole)
+		depthwise_init(&work->depthwise, &way->window, &way->weighted.accumulator.result);
+	if (way->plane)
+		depthwise_plane_init(&work->padded, &work->call, &way->window, &way->weighted);
+}
+
+static double n_taps(const struct way *way)
+{
+	return (double)(way->window.h.kernel * way->window.w.kernel);
+}
+
+/* Without what rows cost by themselves. */
+static double output_steps(const struct kernel_call *call)
 {
 	/* In one step, where they are made in one pass. */
 	enum { PRODUCTS = 32, OUTPUTS = 4 };
 	const struct npumem_dims *out = &operands_get(call, CONVOLUTION_OUT)->shape;
 	const struct way *way = call->plan;
 	double outputs = (double)(out->n * out->c * out->h * out->w);
-	double taps = (double)(way->window.h.kernel * way->window.w.kernel);
+	return outputs * (way->whole ? n_taps(way) / PRODUCTS + 1.0 / OUTPUTS : n_taps(way));
+}
+
+static int64_t steps(const struct kernel_call *call)
+{
+	const struct npumem_dims *out = &operands_get(call, CONVOLUTION_OUT)->shape;
+	const struct way *way = call->plan;
 	double rows = (double)(out->n * out->c) * (double)out->h;
 	/* A row is begun anew for each tap, where it is not made in one pass. */
-	if (way->whole)
-		return steps_whole(outputs * (taps / PRODUCTS + 1.0 / OUTPUTS) + rows * STEPS_ROW);
-	return steps_whole(outputs * taps + rows * (taps * STEPS_ROW / 4 + STEPS_ROW));
+	return steps_whole(output_steps(call) +
+			   rows * (way->whole ? STEPS_ROW : n_taps(way) * STEPS_ROW / 4 + STEPS_ROW));
 }
 
 /* Sums of outputs [x, x + n) of row y. False where they are no longer wanted. */
@@ -119,7 +150,7 @@ static bool sum_row(struct work *work, const uint8_t *in, const uint8_t *weights
 {
 	const struct window_axis *h = &work->way->window.h, *w = &work->way->window.w;
 	const struct weighted *weighted = &work->way->weighted;
-	int64_t tap, end, *sums = work->call->scratch;
+	int64_t tap, end, *sums = work->call.scratch;
 	memset(sums, 0, (size_t)n * sizeof(*sums));
 	window_taps(h, y, &tap, &end);
 	for (; tap < end; tap++)
@@ -132,7 +163,7 @@ static bool sum_row(struct work *work, const uint8_t *in, const uint8_t *weights
 			for (; first < past; first++)
 				sums[first - x] += weight * weighted_element(in, weighted->data_bytes,
 									     row + window_at(w, first, k));
-			if (!kernel_look(work->call, n, &work->looked))
+			if (!kernel_look(&work->call, n, &work->looked))
 				return false;
 		}
 	return true;
@@ -145,24 +176,17 @@ static bool run_rows(struct work *work, int64_t o, const struct depthwise_channe
 	const struct window_axis *w = &work->way->window.w;
 	for (int64_t y = 0; y < work->way->window.h.out; y++)
 		for (int64_t x = 0; x < w->out; x += work->piece) {
-			int64_t n = kernel_stretch(work->call, w->out - x);
+			int64_t n = kernel_stretch(&work->call, w->out - x);
 			if (!sum_row(work, channel->in, channel->weights, y, x, n))
 				return false;
 			weighted_finish_channel(
-				&work->way->weighted, work->call->scratch, n, o,
+				&work->way->weighted, work->call.scratch, n, o,
 				channel->out + (y * w->out + x) * work->way->weighted.accumulator.result.bytes,
-				&work->call->counts);
-			if (!kernel_step_rarely(work->call, n, &work->pending))
+				&work->call.counts);
+			if (!kernel_step_rarely(&work->call, n, &work->pending))
 				return false;
 		}
 	return true;
-}
-
-/* As many channels of `left` as make a piece. */
-static int64_t batch(const struct work *work, int64_t left)
-{
-	int64_t most = work->piece / (work->way->window.h.out * work->way->window.w.out) + 1;
-	return least(left, least(most, DEPTHWISE_CHANNELS_MAX));
 }
 
 static int64_t bias_of(const struct work *work, int64_t o)
@@ -181,9 +205,9 @@ static bool run_whole(struct work *work, const struct depthwise_channel *channel
 		for (int64_t x = 0; x < w->out; x += columns) {
 			int64_t n = least(w->out - x, columns), count = least(h->out - y, rows);
 			struct depthwise_outputs outputs = {channels, n_channels, y, y + count, x, x + n};
-			work->call->counts.saturated +=
-				depthwise_run_fx8(work->call->isa, &work->depthwise, &outputs);
-			if (!kernel_step_rarely(work->call, n * count * n_channels, &work->pending))
+			work->call.counts.saturated +=
+				depthwise_run_fx8(work->call.isa, &work->depthwise, &outputs);
+			if (!kernel_step_rarely(&work->call, n * count * n_channels, &work->pending))
 				return false;
 		}
 	return true;
@@ -229,32 +253,61 @@ static bool pack(const struct kernel_call *call, void *to)
 	return true;
 }
 
+/* Output channels from o on. */
+static bool run_part(struct work *work, int64_t n, int64_t o, int64_t count)
+{
+	const struct kernel_operand *in = operands_get(&work->call, CONVOLUTION_IN),
+				    *out = operands_get(&work->call, CONVOLUTION_OUT);
+	const struct window_axis *h = &work->way->window.h, *w = &work->way->window.w;
+	const struct weighted *weighted = &work->way->weighted;
+	const uint8_t *weights = work->call.pack;
+	int64_t taps = h->kernel * w->kernel * weighted->weight_bytes, times = out->shape.c / in->shape.c;
+	struct depthwise_channel channels[DEPTHWISE_CHANNELS_MAX];
+	for (int64_t i = 0; i < count; i++) {
+		channels[i] = (struct depthwise_channel){kernel_feature(in, n, (o + i) / times),
+							 weights + (o + i) * taps, bias_of(work, o + i),
+							 kernel_feature(out, n, o + i)};
+		kernel_prefetch(channels[i].in, h->in * w->in * weighted->data_bytes);
+		kernel_prefetch(channels[i].out, h->out * w->out * weighted->data_bytes);
+	}
+	return run_channels(work, o, channels, count);
+}
+
+static void run_parts(void *arg, unsigned number)
+{
+	struct team *team = arg;
+	const struct npumem_dims *out = &operands_get(team->call, CONVOLUTION_OUT)->shape;
+	struct work work;
+	int64_t part, o;
+	bool is_wanted = true;
+	if (number >= THREADS_MAX)
+		return;
+	work_init(&work, team->call, number);
+	while (is_wanted && (part = atomic_fetch_add(&team->next, 1)) < out->n * team->n_batches) {
+		o = part % team->n_batches * team->batch;
+		is_wanted = run_part(&work, part / team->n_batches, o, least(out->c - o, team->batch)) &&
+			    !kernel_is_wanted_elsewhere(&work.call);
+	}
+	if (!kernel_cancelled(team->call->progress))
+		kernel_step(&work.call, work.pending);
+	atomic_fetch_add(&team->saturated, work.call.counts.saturated);
+	atomic_fetch_add(&team->wrapped, work.call.counts.wrapped);
+}
+
 static void run(struct kernel_call *call)
 {
-	const struct kernel_operand *in = operands_get(call, CONVOLUTION_IN),
-				    *out = operands_get(call, CONVOLUTION_OUT);
-	const uint8_t *weights = call->pack;
-	struct work work;
-	work_init(&work, call);
-	const struct window_axis *h = &work.way->window.h, *w = &work.way->window.w;
-	int64_t taps = h->kernel * w->kernel * work.way->weighted.weight_bytes, times = out->shape.c / in->shape.c;
-	call->counts =
-		(struct kernel_counts){.macs = out->shape.n * out->shape.c * window_pairs(h) * window_pairs(w)};
-	for (int64_t n = 0; n < out->shape.n; n++)
-		for (int64_t o = 0, count; o < out->shape.c; o += count) {
-			struct depthwise_channel channels[DEPTHWISE_CHANNELS_MAX];
-			count = batch(&work, out->shape.c - o);
-			for (int64_t i = 0; i < count; i++) {
-				channels[i] = (struct depthwise_channel){
-					kernel_feature(in, n, (o + i) / times), weights + (o + i) * taps,
-					bias_of(&work, o + i), kernel_feature(out, n, o + i)};
-				kernel_prefetch(channels[i].in, h->in * w->in * work.way->weighted.data_bytes);
-				kernel_prefetch(channels[i].out, h->out * w->out * work.way->weighted.data_bytes);
-			}
-			if (!run_channels(&work, o, channels, count))
-				return;
-		}
-	kernel_step(call, work.pending);
+	const struct npumem_dims *out = &operands_get(call, CONVOLUTION_OUT)->shape;
+	struct way *way = call->plan;
+	struct team team = {.call = call};
+	/* As many as make a piece. */
+	team.batch = least(kernel_piece(call) / (out->h * out->w) + 1, least(out->c, DEPTHWISE_CHANNELS_MAX));
+	team.n_batches = (out->c + team.batch - 1) / team.batch;
+	weighted_load(&way->weighted, call, &convolution_roles);
+	kernel_share(call, output_steps(call), run_parts, &team);
+	call->counts = (struct kernel_counts){.saturated = team.saturated,
+					      .wrapped = team.wrapped,
+					      .macs = out->n * out->c * window_pairs(&way->window.h) *
+						      window_pairs(&way->window.w)};
 }
 
 const struct kernel kernel_depthwise_conv2d = {

@@ -62,7 +62,7 @@ size_t depthwise_plane_scratch_bytes(const struct kernel_call *call, const struc
 }
 
 void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *call, const struct window *window,
-			  struct weighted *weighted)
+			  const struct weighted *weighted)
 {
 	const struct window_axis *h = &window->h, *w = &window->w;
 	plane->call = call;
@@ -71,16 +71,13 @@ void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *cal
 	plane->feature = NULL;
 	plane->n_pairs = 0;
 	lay_out(plane, call, window);
-	plane->finish =
-		(struct row){.in1 = {.data = plane->part, .bytes = sizeof(*plane->part), .mask = -1}};
+	plane->finish = (struct row){.in1 = {.data = plane->part, .bytes = sizeof(*plane->part), .mask = -1}};
 	plane->n_taps = h->kernel * w->kernel;
 	plane->lone = w->dilation > 1;
 	for (int64_t y = 0; y < h->kernel; y++)
 		for (int64_t x = 0; x < w->kernel; x += plane->lone ? 1 : 2)
 			plane->offsets[plane->n_pairs++] = y * h->dilation * plane->width + x * w->dilation;
 	plane->narrow = weighted->accumulator.sum_bytes == sizeof(*plane->part);
-	if (!plane->narrow)
-		weighted->accumulator.sum_bytes = sizeof(*plane->sums);
 }
 
 static void copy_row(const uint8_t *in, unsigned bytes, int64_t n, int16_t *to)

@@ -41,10 +41,9 @@ struct depthwise_plane {
 bool depthwise_plane_fits(const struct window *window);
 /* The rest is for what fits. */
 size_t depthwise_plane_scratch_bytes(const struct kernel_call *call, const struct window *window);
-/* window and weighted are not copied; `weighted` then says that sums have 64 bits, as those have that it finishes.
- */
+/* window and weighted are not copied. */
 void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *call, const struct window *window,
-			  struct weighted *weighted);
+			  const struct weighted *weighted);
 /* Makes output channel o from a feature; *pending as kernel_step_rarely. False where the rest is no longer wanted.
  */
 bool depthwise_plane_run(struct depthwise_plane *plane, int64_t o, const uint8_t *in, const uint8_t *weights,

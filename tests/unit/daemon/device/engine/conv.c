@@ -246,14 +246,17 @@ static void share(enum isa isa)
 		{1, 64, 40, 41, 96, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 4},
 		{1, 3, 90, 90, 80, 5, 5, 2, 1, 1, 1, 1, 1, 1, 1, 1},
 		{1, 300, 33, 33, 99, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1},
+		{2, 90, 33, 31, 180, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 90}, /* depthwise: this and what follows */
+		{1, 40, 50, 50, 40, 5, 5, 2, 2, 0, 1, 2, 1, 1, 1, 40},
 	};
+	enum { N = sizeof(shapes) / sizeof(*shapes), DEPTHWISE = 4 };
 	uint64_t state = 5;
-	for (unsigned i = 0; i < 8; i++) {
-		struct crew crew = {.n_helpers = 11, .leave = i / 4};
+	for (unsigned i = 0; i < 3 * N; i++) {
+		struct crew crew = {.n_helpers = 11, .leave = (i / N + i) % 2};
 		const struct kernel_crew threads = crew_of(&crew);
 		struct calls c;
-		set_up(&c, NPUMEM_KERNEL_GROUP_CONV2D, &shapes[i % 4], &calls_fxn[i % 3],
-		       (const int64_t[4]){7, 7, 0, 7}, true);
+		int number = i % N < DEPTHWISE ? NPUMEM_KERNEL_GROUP_CONV2D : NPUMEM_KERNEL_DEPTHWISE_CONV2D;
+		set_up(&c, number, &shapes[i % N], &calls_fxn[i / N % 3], (const int64_t[4]){7, 7, 0, 7}, true);
 		for (unsigned role = 0; role < OUT; role++)
 			calls_fill(&c, role, &state);
 		size_t bytes = calls_bytes(&c.operands[OUT][0]);
