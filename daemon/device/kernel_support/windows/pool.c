@@ -237,13 +237,18 @@ static void turn(const struct pool *pool, uint8_t *to, const uint8_t *from, int6
 	blocks_paths(pool->call->isa)->transpose(to, from, &blocks);
 }
 
-/* The rows of the input that the windows see; of padding, elements that change nothing. */
+/* The rows of the input that the windows see; of padding, which one row of windows leaves out, elements that
+ * change nothing. */
 static void copy_rows(struct pool *pool)
 {
 	const struct window_axis *h = &pool->window.h;
-	const struct fold_pool *p = &pool->rows;
+	struct fold_pool *p = &pool->rows;
+	int64_t tap = 0, end = h->kernel;
+	if (p->n_rows == 1)
+		window_taps(h, pool->y, &tap, &end);
+	p->taps_down = end - tap;
 	int64_t n = rows_under(p, p->n_rows), step = h->dilation / p->dilation_down;
-	int64_t wide = pool->window.w.in, row = wide * pool->bytes, y = window_at(h, pool->y, 0);
+	int64_t wide = pool->window.w.in, row = wide * pool->bytes, y = window_at(h, pool->y, tap);
 	int32_t start = fold_start_in(fold_start(pool->fold), pool->bytes);
 	for (int64_t i = 0, count; i < n; i += count, y += count * step) {
 		uint8_t *to = pool->copied + i * row;
