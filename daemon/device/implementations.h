@@ -20,7 +20,14 @@ struct sums_functions;
 struct taps;
 struct ukernel;
 
-enum ukernel_type { UKERNEL_FX8, UKERNEL_FX16, UKERNEL_FX16W8, UKERNEL_FX8_PIXELS, UKERNEL_TYPES };
+enum ukernel_type {
+	UKERNEL_FX8,
+	UKERNEL_FX16,
+	UKERNEL_FX16W8,
+	UKERNEL_FX8_PIXELS,
+	UKERNEL_FX16_PIXELS,
+	UKERNEL_TYPES
+};
 
 /* Members that may be NULL say so; the header of each struct or function has the rest. */
 struct implementations {
@@ -43,7 +50,7 @@ struct implementations {
 			       int64_t to_step);
 	/* May be NULL: nothing fits. */
 	int64_t (*depthwise_fx8)(const struct depthwise *depthwise, const struct depthwise_outputs *outputs);
-	/* That of UKERNEL_FX8_PIXELS may be NULL. */
+	/* Those of pixels may be NULL. */
 	const struct ukernel *ukernels[UKERNEL_TYPES];
 };
 

@@ -143,20 +143,56 @@ int64_t conv_steps(const struct conv_plan *plan)
 
 /* ---- tiles ---- */
 
-/* Those of each part and segment for themselves, high parts first. */
-static void sum_parts(struct conv_worker *worker, const uint8_t *data, int64_t group, int64_t block, unsigned rows,
-		      unsigned n_columns)
+/* Sums of 32 bits. */
+static void sum_steps(struct conv_worker *worker, const struct conv_steps *steps, int32_t *sums)
 {
 	const struct conv_plan *plan = worker->plan;
-	const struct conv_weights *weights = &plan->weights;
+	if (plan->pixels)
+		conv_pixels_sum(worker, steps, sums);
+	else
+		plan->ukernel->block(plan->offsets + steps->start, steps->end - steps->start, steps->data,
+				     conv_steps_weights(plan, steps), steps->rows, steps->strip->n_columns, sums);
+}
+
+/* Those of each part and segment for themselves, high parts first. */
+static void sum_parts(struct conv_worker *worker, struct conv_steps steps)
+{
+	const struct conv_weights *weights = &worker->plan->weights;
 	int32_t *to = worker->others;
-	for (int64_t part = 0; part < weights->head->n_parts; part++)
-		for (int64_t s = 0, start = 0; s < weights->head->n_segments; start = weights->ends[s++]) {
-			plan->ukernel->block(plan->offsets + start, weights->ends[s] - start, data,
-					     conv_weights_at(weights, &plan->shape, part, group, block, start),
-					     rows, n_columns, to);
+	for (steps.part = 0; steps.part < weights->head->n_parts; steps.part++) {
+		steps.start = 0;
+		for (int64_t s = 0; s < weights->head->n_segments; steps.start = weights->ends[s++]) {
+			steps.end = weights->ends[s];
+			sum_steps(worker, &steps, to);
 			to += UKERNEL_PART;
 		}
+	}
+}
+
+/* False where they are no longer wanted. */
+static bool sum_wide(struct conv_worker *worker, struct conv_steps steps, int32_t *sums)
+{
+	const struct conv_plan *plan = worker->plan;
+	const struct ukernel *u = plan->ukernel;
+	const struct conv_weights_head *head = plan->weights.head;
+	bool first = true;
+	for (int64_t s = 0; s < head->n_segments; steps.start = plan->weights.ends[s++])
+		for (steps.part = 0; steps.part < head->n_parts; steps.part++, first = false) {
+			steps.end = plan->weights.ends[s];
+			/* There may be as many segments as a client says. */
+			if (!first && !conv_team_look(worker, (steps.end - steps.start) * steps.rows))
+				return false;
+			if (u->block64) {
+				u->block64(plan->offsets + steps.start, steps.end - steps.start, steps.data,
+					   conv_steps_weights(plan, &steps), steps.rows, steps.strip->n_columns,
+					   first, worker->wide);
+				continue;
+			}
+			sum_steps(worker, &steps, sums);
+			u->widen(sums, steps.rows, steps.strip->n_columns, steps.part + 1 < head->n_parts ? 8 : 0,
+				 first, worker->wide);
+		}
+	return true;
 }
 
 /* The sums of a block, narrow, in parts or wide as the result needs them. False where they are no longer wanted.
@@ -165,38 +201,22 @@ static bool sum(struct conv_worker *worker, int64_t number, int64_t group, int64
 		int32_t *sums)
 {
 	const struct conv_plan *plan = worker->plan;
-	const struct ukernel *u = plan->ukernel;
-	const struct conv_weights *weights = &plan->weights;
-	const struct ukernel_strip *strip = &plan->strips[number].columns;
-	const uint8_t *data = plan->data + group * plan->n_packed * plan->packed_bytes +
-			      number * UKERNEL_COLUMNS * UKERNEL_STEP_BYTES;
-	if (plan->result.narrow) {
-		u->block(plan->offsets, plan->shape.n_steps, data,
-			 conv_weights_at(weights, &plan->shape, 0, group, block, 0), rows, strip->n_columns, sums);
-		return true;
-	}
-	if (plan->result.parts) {
-		sum_parts(worker, data, group, block, rows, strip->n_columns);
-		return true;
-	}
-	bool first = true;
-	for (int64_t s = 0, start = 0; s < weights->head->n_segments; start = weights->ends[s++])
-		for (int64_t part = 0; part < weights->head->n_parts; part++, first = false) {
-			const uint8_t *at = conv_weights_at(weights, &plan->shape, part, group, block, start);
-			const uint32_t *offsets = plan->offsets + start;
-			int64_t n_steps = weights->ends[s] - start;
-			/* There may be as many segments as a client says. */
-			if (!first && !conv_team_look(worker, n_steps * rows))
-				return false;
-			if (u->block64) {
-				u->block64(offsets, n_steps, data, at, rows, strip->n_columns, first,
-					   worker->wide);
-				continue;
-			}
-			u->block(offsets, n_steps, data, at, rows, strip->n_columns, sums);
-			u->widen(sums, rows, strip->n_columns, part + 1 < weights->head->n_parts ? 8 : 0, first,
-				 worker->wide);
-		}
+	const struct conv_steps steps = {
+		.strip = &plan->strips[number].columns,
+		.first = plan->strips[number].first,
+		.data = plan->data + group * plan->n_packed * plan->packed_bytes +
+			(plan->pixels ? 0 : number * UKERNEL_COLUMNS * UKERNEL_STEP_BYTES),
+		.group = group,
+		.block = block,
+		.rows = rows,
+		.end = plan->shape.n_steps,
+	};
+	if (plan->result.narrow)
+		sum_steps(worker, &steps, sums);
+	else if (plan->result.parts)
+		sum_parts(worker, steps);
+	else
+		return sum_wide(worker, steps, sums);
 	return true;
 }
 
@@ -207,7 +227,7 @@ static bool run_rows(struct conv_worker *worker, int64_t number, int64_t group, 
 	const struct conv_plan *plan = worker->plan;
 	int64_t o = group * plan->convolution->n_outputs;
 	int64_t first = conv_weights_first(&plan->shape, block), stored = first;
-	int64_t most = plan->result.narrow ? UKERNEL_ROWS_MAX - plan->ukernel->rows : 0;
+	int64_t most = plan->result.narrow && !plan->pixels ? UKERNEL_OUTPUTS - plan->ukernel->rows : 0;
 	for (int64_t next; block < end; first = next) {
 		next = conv_weights_first(&plan->shape, block + 1);
 		if (!sum(worker, number, group, block++, (unsigned)(next - first),
@@ -217,26 +237,6 @@ static bool run_rows(struct conv_worker *worker, int64_t number, int64_t group, 
 			continue;
 		conv_store(worker, &plan->strips[number], o + stored, (unsigned)(next - stored), worker->sums);
 		stored = next;
-	}
-	return true;
-}
-
-/* The same where pixels are the rows. */
-static bool run_pixels(struct conv_worker *worker, int64_t number, int64_t group, int64_t block, int64_t end)
-{
-	const struct conv_plan *plan = worker->plan;
-	const struct conv_strip *strip = &plan->strips[number];
-	for (int64_t i = conv_weights_first(&plan->shape, block), rows; block < end; block++) {
-		int64_t next = conv_weights_first(&plan->shape, block + 1);
-		int32_t *sums = worker->sums;
-		conv_pixels_sum(worker, strip, group, block);
-		for (; i < next; i += rows, sums += rows * UKERNEL_COLUMNS) {
-			rows = least(next - i, UKERNEL_ROWS_MAX);
-			if (!plan->result.narrow)
-				plan->ukernel->widen(sums, (unsigned)rows, strip->columns.n_columns, 0, true,
-						     worker->wide);
-			conv_store(worker, strip, group * plan->convolution->n_outputs + i, (unsigned)rows, sums);
-		}
 	}
 	return true;
 }
@@ -252,7 +252,7 @@ static int64_t run_tile(struct conv_worker *worker, int64_t part)
 	int64_t end = least(first + plan->tile_blocks, plan->shape.n_blocks);
 	int64_t n = conv_weights_first(&plan->shape, end) - conv_weights_first(&plan->shape, first);
 	for (; number < end_strip; number++) {
-		if (!(plan->pixels ? run_pixels : run_rows)(worker, number, group, first, end))
+		if (!run_rows(worker, number, group, first, end))
 			return -1;
 		elements += n * plan->strips[number].columns.n_real;
 	}

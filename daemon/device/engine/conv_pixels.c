@@ -38,13 +38,17 @@ void conv_pixels_choose(struct conv_plan *plan)
 	};
 	const struct convolution *c = plan->convolution;
 	const struct window_axis *h = &plan->phase->h.window, *w = &plan->phase->w.window;
-	bool is_packed = c->weighted.data_bytes == 1 && plan->ukernel->unsigned_data && plan->ukernel->depth == 1;
-	const struct ukernel *pixels = is_packed ? ukernel_choose(UKERNEL_FX8_PIXELS, c->call->isa) : NULL;
+	const struct ukernel *u = plan->ukernel,
+			     *pixels = ukernel_choose(c->weighted.data_bytes == 1 ? UKERNEL_FX8_PIXELS
+										  : UKERNEL_FX16_PIXELS,
+						      c->call->isa);
+	bool is_packed = pixels && u->n_terms == pixels->n_terms && u->unsigned_data == pixels->unsigned_data &&
+			 u->weight_bytes == pixels->weight_bytes && u->depth == 1;
 	int64_t columns = (plan->flat.n_pixels + UKERNEL_VECTOR - 1) / UKERNEL_VECTOR * UKERNEL_VECTOR;
 	int64_t outputs = (c->n_outputs + UKERNEL_VECTOR - 1) / UKERNEL_VECTOR * UKERNEL_VECTOR;
 	int64_t rows = 0;
 	/* A segment is all that 32 bits hold of fx8 without a look at the weights. */
-	if (!pixels || plan->shape.merged || plan->shape.n_steps > UKERNEL_STEPS_MAX || h->out > SMALL_ROWS)
+	if (!is_packed || plan->shape.merged || plan->shape.n_steps > UKERNEL_STEPS_MAX || h->out > SMALL_ROWS)
 		return;
 	for (int64_t y = 0; y < h->out; y++)
 		rows += taps_of(h, y).n;
@@ -84,11 +88,9 @@ struct conv_strip conv_pixels_strip(const struct conv_plan *plan, int64_t i)
 
 /* ---- sums ---- */
 
-/* A strip and a block. */
 struct work {
 	struct conv_worker *worker;
-	const struct conv_strip *strip;
-	int64_t group, block;
+	const struct conv_steps *steps;
 };
 
 /* Some rows and columns of pixels, and the taps that all of them have. */
@@ -103,11 +105,12 @@ static void start_from(const struct work *work, const struct pixels *pixels, int
 	const struct conv_plan *plan = work->worker->plan;
 	const struct conv_weights_shape *shape = &plan->shape;
 	const struct taps *rows = &pixels->rows, *columns = &pixels->columns;
-	int64_t slots = conv_weights_n_slots(shape, work->block), way = plan->convolution->groups * shape->n_slots;
+	int64_t block = work->steps->block, slots = conv_weights_n_slots(shape, block);
+	int64_t way = plan->convolution->groups * shape->n_slots;
 	const int32_t *taps =
-		plan->weights.taps + work->group * shape->n_slots + conv_weights_first_slot(shape, work->block);
+		plan->weights.taps + work->steps->group * shape->n_slots + conv_weights_first_slot(shape, block);
 	memset(start, 0, (size_t)slots * sizeof(*start));
-	for (int64_t y = 0; y < plan->phase->h.window.kernel; y++)
+	for (int64_t y = 0; plan->pixels->unsigned_data && y < plan->phase->h.window.kernel; y++)
 		for (int64_t x = 0; x < plan->phase->w.window.kernel; x++, taps += way) {
 			bool is_left_out = y < rows->first || y >= rows->first + rows->n || x < columns->first ||
 					   x >= columns->first + columns->n;
@@ -124,7 +127,7 @@ static unsigned list(const struct work *work, const struct pixels *pixels, uint3
 	for (int64_t y = pixels->y; y < pixels->end_y; y++)
 		for (int64_t x = pixels->x; x < pixels->end_x; x++, n++) {
 			at[n] = (uint32_t)(y * plan->flat.pitch + x) * UKERNEL_STEP_BYTES;
-			to[n] = (uint32_t)(y * plan->phase->w.window.out + x - work->strip->first);
+			to[n] = (uint32_t)(y * plan->phase->w.window.out + x - work->steps->first);
 		}
 	return n;
 }
@@ -132,24 +135,30 @@ static unsigned list(const struct work *work, const struct pixels *pixels, uint3
 static void sum_pixels(const struct work *work, const struct pixels *pixels)
 {
 	const struct conv_plan *plan = work->worker->plan;
+	const struct conv_steps *steps = work->steps;
 	int64_t w = plan->phase->w.window.kernel, row_steps = plan->shape.n_steps / plan->phase->h.window.kernel;
-	int64_t first = pixels->rows.first * row_steps + pixels->columns.first;
+	int64_t first = pixels->rows.first * row_steps, end = first + pixels->rows.n * row_steps;
 	int32_t start[UKERNEL_OUTPUTS] __attribute__((aligned(64)));
 	uint32_t at[UKERNEL_COLUMNS], to[UKERNEL_COLUMNS];
+	first = first < steps->start ? steps->start : first;
+	end = end > steps->end ? steps->end : end;
 	struct ukernel_pixels block = {
-		.offsets = plan->offsets + first,
-		.data = plan->data + work->group * plan->n_packed * plan->packed_bytes,
-		.weights = conv_weights_at(&plan->weights, &plan->shape, 0, work->group, work->block, first),
+		.data = steps->data,
 		.start = start,
-		.n_runs = pixels->rows.n * row_steps / w,
-		.n_steps = pixels->columns.n,
-		.way = w,
-		.n_columns = (unsigned)conv_weights_n_slots(&plan->shape, work->block),
+		.n_runs = 1,
+		.n_steps = end > first ? end - first : 0,
+		.n_columns = (unsigned)conv_weights_n_slots(&plan->shape, steps->block),
 	};
-	if (pixels->columns.n == w) {
-		block.n_steps = block.way = block.n_runs * w;
-		block.n_runs = 1;
+	block.way = block.n_steps;
+	if (pixels->columns.n < w) {
+		first += pixels->columns.first;
+		block.n_runs = block.n_steps / w;
+		block.n_steps = pixels->columns.n;
+		block.way = w;
 	}
+	block.offsets = plan->offsets + first;
+	block.weights =
+		conv_weights_at(&plan->weights, &plan->shape, steps->part, steps->group, steps->block, first);
 	start_from(work, pixels, start);
 	unsigned n = list(work, pixels, at, to), n_blocks = (n + UKERNEL_PIXELS - 1) / UKERNEL_PIXELS;
 	for (unsigned i = 0, done = 0; i < n_blocks; i++, done += block.rows) {
@@ -169,18 +178,20 @@ static void trim(const struct window_axis *axis, int64_t *first, int64_t *end)
 		--*end;
 }
 
-void conv_pixels_sum(struct conv_worker *worker, const struct conv_strip *strip, int64_t group, int64_t block)
+void conv_pixels_sum(struct conv_worker *worker, const struct conv_steps *steps, int32_t *sums)
 {
 	enum { ROWS_MIN = 4 }; /* a block of fewer pixels waits for its products */
 	const struct conv_plan *plan = worker->plan;
 	const struct window_axis *h = &plan->phase->h.window, *w = &plan->phase->w.window;
-	const struct work work = {worker, strip, group, block};
+	const struct work work = {worker, steps};
 	assert(plan->pixels);
-	int64_t n = least(w->out, strip->columns.n_real), x = strip->first % w->out, y = strip->first / w->out;
-	const struct pixels all = {y, y + strip->columns.n_real / n, x, x + n, {0, h->kernel}, {0, w->kernel}};
+	/* A segment may begin and end within a row of taps. */
+	bool is_whole = steps->end - steps->start == plan->shape.n_steps;
+	int64_t n = least(w->out, steps->strip->n_real), x = steps->first % w->out, y = steps->first / w->out;
+	const struct pixels all = {y, y + steps->strip->n_real / n, x, x + n, {0, h->kernel}, {0, w->kernel}};
 	struct pixels middle = all;
 	trim(h, &middle.y, &middle.end_y);
-	if (middle.end_y - middle.y >= ROWS_MIN)
+	if (is_whole && middle.end_y - middle.y >= ROWS_MIN)
 		trim(w, &middle.x, &middle.end_x);
 	if (middle.y < middle.end_y && middle.x < middle.end_x)
 		sum_pixels(&work, &middle);
@@ -194,6 +205,6 @@ void conv_pixels_sum(struct conv_worker *worker, const struct conv_strip *strip,
 		if (x < middle.x || x >= middle.end_x)
 			sum_pixels(&work, &column);
 	}
-	plan->pixels->turn(worker->others, strip->columns.n_columns,
-			   (unsigned)conv_weights_n_slots(&plan->shape, block), worker->sums);
+	plan->pixels->turn(worker->others, steps->strip->n_columns,
+			   (unsigned)conv_weights_n_slots(&plan->shape, steps->block), sums);
 }

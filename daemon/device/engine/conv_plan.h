@@ -51,6 +51,21 @@ struct conv_plan {
 	int64_t pending;   /* work since the running thread looked, but what the workers have */
 };
 
+/* What is summed: outputs `first` and so on of a strip, by steps [start, end) of a part of a block's weights. */
+struct conv_steps {
+	const struct ukernel_strip *strip;
+	int64_t first;
+	const uint8_t *data; /* the group's; where pixels are not the rows, of the strip */
+	int64_t group, block, part, start, end;
+	unsigned rows;
+};
+
+static inline const uint8_t *conv_steps_weights(const struct conv_plan *plan, const struct conv_steps *steps)
+{
+	return conv_weights_at(&plan->weights, &plan->shape, steps->part, steps->group, steps->block,
+			       steps->start);
+}
+
 /* What a thread has by itself. */
 struct conv_worker {
 	const struct conv_plan *plan;
@@ -59,9 +74,9 @@ struct conv_worker {
 	/* Where pixels are rows: UKERNEL_OUTPUTS for each pixel, before they are turned. Where sums
 	 * come in parts: these, UKERNEL_PART from one to the next. */
 	int32_t others[UKERNEL_OUTPUTS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
-	int64_t wide[UKERNEL_ROWS_MAX * UKERNEL_COLUMNS] __attribute__((aligned(64)));
+	int64_t wide[UKERNEL_OUTPUTS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
 	/* Results on their way to places that do not follow each other. */
-	int16_t staging[UKERNEL_ROWS_MAX * UKERNEL_COLUMNS] __attribute__((aligned(64)));
+	int16_t staging[UKERNEL_OUTPUTS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
 	uint8_t *lines;
 	bool has_lines;	 /* they were zeroed */
 	int64_t pending; /* work since it looked */
@@ -103,8 +118,8 @@ void conv_pixels_choose(struct conv_plan *plan);
 int64_t conv_pixels_n_strips(const struct conv_plan *plan);
 /* Strip i: whole rows of outputs, or a piece of a longer one. */
 struct conv_strip conv_pixels_strip(const struct conv_plan *plan, int64_t i);
-/* The sums of a strip and a block. */
-void conv_pixels_sum(struct conv_worker *worker, const struct conv_strip *strip, int64_t group, int64_t block);
+/* Sums of 32 bits. */
+void conv_pixels_sum(struct conv_worker *worker, const struct conv_steps *steps, int32_t *sums);
 
 /* ---- conv_store.c ---- */
 

@@ -41,7 +41,7 @@ bool conv_store_init(struct conv_plan *plan)
 	result->narrow = plan->ukernel->block && most <= INT32_MAX && plan->shape.n_steps <= UKERNEL_STEPS_MAX &&
 			 plan->weights.head->n_parts == 1;
 	result->accumulator.sum_bytes = result->narrow ? 4 : 8;
-	result->parts = !result->narrow && has_parts(plan, most);
+	result->parts = !result->narrow && !plan->pixels && has_parts(plan, most);
 	if (result->parts) {
 		result->direct = true;
 		result->requantize.shift -= UKERNEL_DROP;
@@ -126,7 +126,7 @@ void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int6
 	const struct conv_weights_head *head = plan->weights.head;
 	struct ukernel_result result = {&plan->result.requantize, plan->totals + o, plan->outs + o,
 					strip->first * plan->result.requantize.bytes, plan->result.is_small};
-	uint8_t *staging[UKERNEL_ROWS_MAX];
+	uint8_t *staging[UKERNEL_OUTPUTS];
 	bool all = phase_is_dense(plan->phase);
 	for (unsigned i = 0; i < rows && !all; i++)
 		staging[i] = (uint8_t *)(worker->staging + i * UKERNEL_COLUMNS);

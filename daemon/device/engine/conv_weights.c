@@ -30,13 +30,19 @@ static bool may_split(const struct conv_weights_shape *s)
 	return s->ukernel->weight_bytes == 2 && s->convolution->weighted.weight_bytes == 2;
 }
 
+/* Padding counts only where it is packed as anything but 0. */
+static bool has_taps(const struct conv_weights_shape *s)
+{
+	return s->by_pixels && s->ukernel->unsigned_data;
+}
+
 size_t conv_weights_init(struct conv_weights *weights, const struct conv_weights_shape *shape, void *memory)
 {
 	const struct convolution *c = shape->convolution;
 	int64_t rows = c->groups * c->n_outputs, slots = c->groups * shape->n_slots;
 	int64_t head = convolution_aligned(sizeof(struct conv_weights_head));
 	int64_t sums = convolution_aligned(rows * 8), ends = convolution_aligned(shape->n_steps * 8);
-	int64_t taps = convolution_aligned(shape->by_pixels ? slots * n_taps(shape) * 4 : 0);
+	int64_t taps = convolution_aligned(has_taps(shape) ? slots * n_taps(shape) * 4 : 0);
 	int64_t part = convolution_aligned(slots * shape->n_steps * UKERNEL_STEP_BYTES);
 	uint8_t *at = memory;
 	if (at)
@@ -137,7 +143,7 @@ static bool sum_up(struct conv_weights *weights, const struct conv_weights_shape
 	for (int64_t k = 0; k < s->n_steps >> s->ukernel->by_bytes; k++) {
 		int64_t sum = add_terms(s, row_step(s, row, ukernel_step(s->ukernel, k)), &absolute);
 		weights->sums[o] += sum;
-		if (s->by_pixels)
+		if (has_taps(s))
 			weights->taps[(k / row_steps * w + k % w) * slots + slot] += (int32_t)sum;
 		if (!kernel_look(c->call, s->ukernel->n_terms, pending))
 			return false;

@@ -33,7 +33,7 @@ struct conv_weights {
 	struct conv_weights_head *head;
 	int64_t *sums;	/* of the weights of each output channel */
 	int64_t *ends;	/* of the segments, in steps */
-	int32_t *taps;	/* by_pixels: [tap][group][slot], the sum of its weights */
+	int32_t *taps;	/* by_pixels, of unsigned data: [tap][group][slot], the sum of its weights */
 	uint8_t *steps; /* [part][group][block], slots being the rows of ukernel_weight() */
 	int64_t part_bytes;
 };

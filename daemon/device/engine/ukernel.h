@@ -172,8 +172,8 @@ static inline bool ukernel_is_high(const struct ukernel *ukernel, int64_t k)
 	return ukernel->by_bytes && (k & ukernel_high(ukernel));
 }
 
-/* The best for `type` with the instructions of `isa`. Those for UKERNEL_FX8_PIXELS have nothing but `pixels`, and
- * go with those for UKERNEL_FX8; NULL: there is none. */
+/* The best for `type` with the instructions of `isa`. Those of pixels have nothing but `pixels` and `turn`,
+ * and go with one that packs as they do; NULL: there is none. */
 const struct ukernel *ukernel_choose(enum ukernel_type type, enum isa isa);
 /* The same of those whose steps come singly, which there is for all other types. */
 const struct ukernel *ukernel_choose_single(enum ukernel_type type, enum isa isa);
