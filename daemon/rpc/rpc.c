@@ -236,8 +236,8 @@ static int receive(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, siz
 	call->owns_message = is_owned;
 	rpc->arriving = call;
 	status = decode_call(call);
-	/* An operation by itself ends here, or is known to be long. Of anything else that is not known yet, and the
-	 * payload may be of a call that a later one in the message took the place of. */
+	/* An operation by itself ends here, or is known to be long. Of anything else that is not known yet, and
+	 * the payload may be of a call that a later one in the message took the place of. */
 	if (!status && call->borrowed && !call_is_single(call))
 		status = charge_own_message(call);
 	if (status)

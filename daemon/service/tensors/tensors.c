@@ -184,7 +184,8 @@ int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error)
 	status = check(alloc, error);
 	if (status)
 		return status;
-	device_alloc_begin(&alloc->device, alloc->session->service->device, alloc->requests, alloc->n, alloc->tensors);
+	device_alloc_begin(&alloc->device, alloc->session->service->device, alloc->requests, alloc->n,
+			   alloc->tensors);
 	return 0;
 }
 
