@@ -198,7 +198,7 @@ class Record(RecordCase):
         late = b"npumem record 2\n" + b"".join(map(frame, third))
         for bad, why in (
             (record[:-3], "entry 18, at byte"), (record[:-3], "cut off"), (record[: second + 9], "entry 2, at byte"),
-            (b"", "no record"), (b"garbage" * 9, "no record"), (record.replace(b"record 2", b"record 1", 1), "version 1"),
+            (b"", "not a recording"), (b"garbage" * 9, "not a recording"), (record.replace(b"record 2", b"record 1", 1), "version 1"),
             (record + b"x", "behind its end"), (record[:16] + b"\xff" * 64, "entry 0, at byte 16: garbage"),
             (record[:16] + b"\x03\xff\xff\xff", "garbage"), (late, "entry 3, at byte"),
         ):

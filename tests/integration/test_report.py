@@ -178,7 +178,7 @@ class Report(TestCase):
     def test_refusals(self):
         with open(self.file, "wb") as file:
             file.write(b"garbage" * 9)
-        self.assertIn("no record", self.report(self.file, self.page, code=1).stderr)
+        self.assertIn("not a recording", self.report(self.file, self.page, code=1).stderr)
         self.assertFalse(os.path.exists(self.page))
         self.report(self.file, code=2)
         self.report("--live", self.file, self.page, code=2)

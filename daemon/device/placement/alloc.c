@@ -267,7 +267,7 @@ static int place_one(struct device_alloc *alloc, int64_t *steps, const struct er
 	/* What did not get a place goes; what got one and may not keep it is released with the others. */
 	if (status && alloc->tensor && (!alloc->over || !alloc->over->entered)) {
 		table_remove(alloc->device, alloc->tensor);
-		alloc->tensor = NULL;
+		alloc->tensor = alloc->tensors[alloc->i] = NULL;
 	}
 	end_over(alloc);
 	return status;
@@ -305,7 +305,8 @@ void device_alloc_cancel(struct device_alloc *alloc)
 		device_release(alloc->device, tensor, NULL, NULL);
 	else if (tensor)
 		table_remove(alloc->device, tensor);
-	alloc->tensor = NULL;
+	if (tensor)
+		alloc->tensor = alloc->tensors[alloc->i] = NULL;
 	while (alloc->i > 0)
 		device_release(alloc->device, alloc->tensors[--alloc->i], NULL, NULL);
 }

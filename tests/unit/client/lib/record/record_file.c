@@ -84,7 +84,7 @@ TEST(every_cut_is_found)
 	sample(&records);
 	for (size_t n = 0; n < records.n; n++) {
 		ck_assert_int_eq(parse(records.bytes, n, &file, &error), NPUMEM_INVALID);
-		ck_assert(strstr(error.message, n < RECORD_MAGIC_BYTES ? "no record" : "cut off"));
+		ck_assert(strstr(error.message, n < RECORD_MAGIC_BYTES ? "not a recording" : "cut off"));
 		ck_assert(n < RECORD_MAGIC_BYTES || strstr(error.message, "f: entry "));
 	}
 }

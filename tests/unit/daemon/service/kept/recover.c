@@ -101,7 +101,7 @@ static const struct {
 	void (*with)(struct persist_tensor *cell);
 	const char *says;
 } changes[] = {
-	{bad_name, "which is none of"},
+	{bad_name, "which is not one of"},
 	{same_name, "another one has its name"},
 	{other_shape, "lost: tensor second of uid 1001: "},
 	{first_s_place, "lost: tensor second of uid 1001: "},

@@ -113,7 +113,7 @@ TEST(refusals)
 		const char *line, *part;
 	} cases[] = {
 		{"", "\"\" is not one of add, sub, mul, div, sum, products, sums, advise"},
-		{"pow Q4.3 Q5.7", "\"pow\" is none of"},
+		{"pow Q4.3 Q5.7", "\"pow\" is not one of"},
 		{"mul Q4.3", "mul takes two formats, as Q4.3 Q5.7"},
 		{"mul Q4.3 Q5.7 Q1.1", "mul takes two formats"},
 		{"mul Q4.3 5.7", "\"5.7\" is not a format"},
