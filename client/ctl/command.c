@@ -113,11 +113,13 @@ static int help(const struct row *row)
 {
 	if (!row) {
 		printf("npumemctl [OPTIONS] COMMAND ...: tensors in the local memory of an NPU array\n"
-		       "npumemctl [OPTIONS]: reads commands, at a terminal from a prompt (exit ends it), else from "
+		       "npumemctl [OPTIONS]: reads commands, at a terminal from a prompt (exit ends it), else "
+		       "from "
 		       "stdin\n");
 		help_commands();
 		help_options("options:", global_options);
-		printf("\nExit status: 0; 1 if the command was refused or failed; 2 if the command line is wrong; of "
+		printf("\nExit status: 0; 1 if the command was refused or failed; 2 if the command line is wrong; "
+		       "of "
 		       "conform,\ncheck and replay 3 if there was no daemon, or the connection was lost.\n");
 		return CTL_OK;
 	}

@@ -365,8 +365,8 @@ static int open_one(struct server *server, char *error)
 	const struct device_options *device = &server->options->device;
 	int status = connections_open(&server->connections, (int)server->options->fd);
 	if (status) {
-		snprintf(error, ADDRESS_ERROR_BYTES, "fd %d is not a connected socket: %s", (int)server->options->fd,
-			 uv_strerror(status));
+		snprintf(error, ADDRESS_ERROR_BYTES, "fd %d is not a connected socket: %s",
+			 (int)server->options->fd, uv_strerror(status));
 		return status;
 	}
 	log_line(LOG_LEVEL_INFO, "%lld NPUs x %lld bytes on fd %d", (long long)device->geometry.n_npus,
@@ -421,8 +421,8 @@ static void open_timers(struct server *server)
 	uv_timer_start(&server->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 }
 
-/* Behind the threads that every daemon has. A daemon of one client ends with the process that started it, even if that forgets
- * to close its connection. */
+/* Behind the threads that every daemon has. A daemon of one client ends with the process that started it, even if
+ * that forgets to close its connection. */
 static int open_signals(struct server *server, char *error)
 {
 	int status;
@@ -469,8 +469,8 @@ static void close_leftover(uv_handle_t *handle, void *ctx)
 		uv_close(handle, NULL);
 }
 
-/* The free of a large block is an munmap, which blocks.h leaves to a thread. Smaller blocks are kept: given back to
- * the kernel each time, and taken again page by page, they would keep the loop for a millisecond. */
+/* The free of a large block is an munmap, which blocks.h leaves to a thread. Smaller blocks are kept: given back
+ * to the kernel each time, and taken again page by page, they would keep the loop for a millisecond. */
 static void keep_memory(void)
 {
 	enum { MIB = 1 << 20 };

@@ -24,7 +24,8 @@ static const struct option check_options[] = {
 	{"--junit", "FILE", "writes the outcomes as JUnit XML, too", false},
 	{"--svg", "DIR", "draws the placement of each tensor that differs into DIR", false},
 	{"--samples", "FILE",
-	 "compares over the samples of an .npy, in place of the input's file (of several inputs: TENSOR=FILE,…), as far as "
+	 "compares over the samples of an .npy, in place of the input's file (of several inputs: TENSOR=FILE,…), "
+	 "as far as "
 	 "the network has floats of them",
 	 false},
 	{"--min-snr", "DB", "a layer passes with this signal-to-noise ratio, or more", false},
@@ -89,7 +90,8 @@ static int by_operation(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* Whether two failures of one comparison are the same: the same elements differ in the same way, wherever they lie. */
+/* Whether two failures of one comparison are the same: the same elements differ in the same way, wherever they
+ * lie. */
 static bool is_same_failure(const struct layers_case *a, const struct layers_case *b)
 {
 	const struct compare *x = &a->compare, *y = &b->compare;
@@ -193,7 +195,8 @@ static int print_reals(struct ctl *ctl, const struct checked *checked, struct la
 		table_cell(&table, "%" PRId64, one->saturated);
 		table_cell(&table, "%" PRId64, one->wrapped);
 		layer(network, one, text);
-		table_cell(&table, "%s%s%.160s", text, one->compared ? "" : ": ", one->compared ? "" : one->reason);
+		table_cell(&table, "%s%s%.160s", text, one->compared ? "" : ": ",
+			   one->compared ? "" : one->reason);
 	}
 	return table_print(&table, stdout) ? CTL_OK : ctl_fail(ctl, "no memory for the table");
 }
@@ -356,8 +359,8 @@ static int options_of(struct ctl *ctl, const struct args *args, struct layers *l
 {
 	const char *snr = args_value(args, "--min-snr");
 	*layers = (struct layers){.samples = args_value(args, "--samples"),
-				   .pictures = args_value(args, "--svg"),
-				   .least_snr = INFINITY};
+				  .pictures = args_value(args, "--svg"),
+				  .least_snr = INFINITY};
 	if (snr && (!numbers_real(snr, &layers->least_snr) || isnan(layers->least_snr)))
 		return ctl_usage(ctl, "--min-snr \"%.40s\" is not a number", snr);
 	return CTL_OK;
@@ -482,14 +485,18 @@ const struct command check_command = {
 	.most = COMMAND_WORDS_ANY,
 	.sweeps = true,
 	.run = check_run,
-	.notes = "NET.json is a network in the form of submit (a folder: the network.json in it). Its tensors name\n"
-		 "the arrays that they are to hold:\n"
-		 "  {\"tensors\": {\"y\": {\"shape\": …, \"dtype\": …, \"expect\": \"y.npy\"}, …}, "
-		 "\"operations\": […]}\n"
-		 "or an operation does: {\"expect\": \"y\", \"file\": \"y.npy\"}. A tensor is compared, integer by\n"
-		 "integer, after the last operation that writes it. Without --layouts, --start-npu and --mode the\n"
-		 "network runs once, as it is written. With one of them or more it runs in every combination; an\n"
-		 "option that is left out then has its default. A tensor that cannot have the layout is aligned;\n"
-		 "one that cannot have the mode is plain. Matrices and tensors with views keep their layout.\n"
-		 "See npumemctl(1), \"Checking a network\". A case of --shard is a network in a placement.\n" SWEEPING_NOTES,
+	.notes =
+		"NET.json is a network in the form of submit (a folder: the network.json in it). Its tensors "
+		"name\n"
+		"the arrays that they are to hold:\n"
+		"  {\"tensors\": {\"y\": {\"shape\": …, \"dtype\": …, \"expect\": \"y.npy\"}, …}, "
+		"\"operations\": […]}\n"
+		"or an operation does: {\"expect\": \"y\", \"file\": \"y.npy\"}. A tensor is compared, integer "
+		"by\n"
+		"integer, after the last operation that writes it. Without --layouts, --start-npu and --mode the\n"
+		"network runs once, as it is written. With one of them or more it runs in every combination; an\n"
+		"option that is left out then has its default. A tensor that cannot have the layout is aligned;\n"
+		"one that cannot have the mode is plain. Matrices and tensors with views keep their layout.\n"
+		"See npumemctl(1), \"Checking a network\". A case of --shard is a network in a "
+		"placement.\n" SWEEPING_NOTES,
 };

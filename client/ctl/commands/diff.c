@@ -50,8 +50,9 @@ static int diff_tell(struct ctl *ctl, const struct compare *compare, const struc
 	if (code)
 		return code;
 	if (!compare->n_differ)
-		snprintf(text, sizeof(text), compare->n == 1 ? "its %zu element is the same"
-							     : "all %zu elements are the same", compare->n);
+		snprintf(text, sizeof(text),
+			 compare->n == 1 ? "its %zu element is the same" : "all %zu elements are the same",
+			 compare->n);
 	else
 		compare_text(compare, &info->geometry, &tensor->place, text, sizeof(text));
 	if (equal && !ctl->json)

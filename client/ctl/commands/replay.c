@@ -39,7 +39,7 @@ struct replaying {
 	const char *address; /* NULL: a daemon of our own */
 	int socket;	     /* the socket file that it listens on, by O_PATH; -1: none */
 	pid_t daemon;	     /* 0: none of our own */
-	bool taken;   /* is a uid, where only one can be played */
+	bool taken;	     /* is a uid, where only one can be played */
 	uint32_t uid;
 	struct partial copy; /* of the record's snapshot; without a path: there is none */
 };
@@ -282,8 +282,8 @@ static int report(struct records *records)
 		code = print_json(records);
 	} else {
 		sweeping_tell(&records->sweep, "recordings");
-		printf("%" PRIu64 " request%s, %" PRIu64 " skipped, %" PRIu64 " difference%s\n",
-		       records->requests, present_s(records->requests), records->skipped, records->differences,
+		printf("%" PRIu64 " request%s, %" PRIu64 " skipped, %" PRIu64 " difference%s\n", records->requests,
+		       present_s(records->requests), records->skipped, records->differences,
 		       present_s(records->differences));
 	}
 	return code || !records->differences ? code : ctl_fail(records->ctl, "%s", records->first);
@@ -297,7 +297,8 @@ static int check_snapshot(const struct records *records, const struct npumem_rep
 	if (!directory && !npumem_replay_has_snapshot(replay))
 		return CTL_OK;
 	if (!directory)
-		return ctl_invalid(ctl, "the recording begins with a snapshot: say where that is, by --snapshot DIR");
+		return ctl_invalid(ctl,
+				   "the recording begins with a snapshot: say where that is, by --snapshot DIR");
 	if (!npumem_replay_has_snapshot(replay))
 		return ctl_invalid(ctl, "the recording does not begin with a snapshot");
 	if (ctl->address)

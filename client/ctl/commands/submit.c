@@ -214,7 +214,8 @@ const struct command submit_command = {
 		"  {\"open\": T}                      a tensor of the device, by its name\n"
 		"  {\"parallel\": [{\"run\": …}, {\"write\": …}, …]}   at once, DMA beside kernels\n"
 		"Names are of this network; \"keep\": true of an alloc leaves the tensor on the device under\n"
-		"its name; all others are freed at the end. The other form is an object, as check and plan take it:\n"
+		"its name; all others are freed at the end. The other form is an object, as check and plan take "
+		"it:\n"
 		"  {\"tensors\": {T: {\"shape\": …, \"dtype\": …, \"file\": F}, …}, \"operations\": […]}\n"
 		"whose tensors are allocated before their first use and freed after their last. Files are\n"
 		"found beside FILE. See npumemctl(1), NETWORKS.",

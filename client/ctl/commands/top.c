@@ -22,7 +22,8 @@
 
 static const struct option top_options[] = {
 	{"--interval", "SECONDS", "between two updates (1)", false},
-	{"--batch", NULL, "prints each update as lines, without a terminal; with --json as one object a line", false},
+	{"--batch", NULL, "prints each update as lines, without a terminal; with --json as one object a line",
+	 false},
 	{"-n", "N", "ends after N updates; without it, when interrupted", false},
 	{NULL, NULL, NULL, false},
 };
@@ -113,8 +114,8 @@ static void draw_clients(const struct ctl *ctl, struct screen *screen, const str
 		const struct npumem_usage *u = now->clients[i], *old = find(before, u->session);
 		if (!old)
 			old = &none;
-		line(screen, "%8" PRIu64 " %8" PRIu32 " %14s %10.0f %12.0f %12.0f %6" PRIu64, u->session,
-		     u->pid, users_text(ctl, u->uid, user), rate(u->requests, old->requests, seconds),
+		line(screen, "%8" PRIu64 " %8" PRIu32 " %14s %10.0f %12.0f %12.0f %6" PRIu64, u->session, u->pid,
+		     users_text(ctl, u->uid, user), rate(u->requests, old->requests, seconds),
 		     rate(u->bytes_in, old->bytes_in, seconds), rate(u->bytes_out, old->bytes_out, seconds),
 		     u->in_flight);
 	}

@@ -15,9 +15,9 @@ struct layers_case {
 	bool is_real;	       /* real numbers are expected: `compare` has their S/N */
 	struct compare compare;
 	int64_t saturated, wrapped; /* of what ran since the comparison before it */
-	uint64_t ns;   /* of the operation, or group, that it belongs to */
-	char *reason;  /* why it failed; NULL: it passed */
-	char *picture; /* the file of the placement; NULL: none */
+	uint64_t ns;		    /* of the operation, or group, that it belongs to */
+	char *reason;		    /* why it failed; NULL: it passed */
+	char *picture;		    /* the file of the placement; NULL: none */
 };
 
 struct layers {
@@ -34,8 +34,8 @@ struct layers {
 	size_t n, n_failed;
 };
 
-/* Sets up to run a network, whose options (samples, pictures, least_snr) are set. CTL_OK or CTL_FAILED; layers_deinit in
- * any case. */
+/* Sets up to run a network, whose options (samples, pictures, least_snr) are set. CTL_OK or CTL_FAILED;
+ * layers_deinit in any case. */
 int layers_init(struct layers *layers, struct ctl *ctl, const struct network *network);
 /* Runs it in one placement (variant NULL: as written) and notes every comparison. CTL_OK, whatever came of them;
  * CTL_FAILED where the daemon is gone or there is no memory. */

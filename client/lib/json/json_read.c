@@ -1,5 +1,5 @@
-/* By the descriptors that protoc-c generates. Invariant: a value is in its message only when it is complete, so that
- * the message can be freed at any time. */
+/* By the descriptors that protoc-c generates. Invariant: a value is in its message only when it is complete, so
+ * that the message can be freed at any time. */
 #include "client/lib/json/json_read.h"
 
 #include <errno.h>
@@ -91,7 +91,8 @@ static const char *integer_word(const json_t *from, char word[WORD_BYTES])
 	if (json_is_integer(from))
 		snprintf(word, WORD_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(from));
 	else
-		snprintf(word, WORD_BYTES, "%s", json_string_length(from) < WORD_BYTES ? json_string_value(from) : "");
+		snprintf(word, WORD_BYTES, "%s",
+			 json_string_length(from) < WORD_BYTES ? json_string_value(from) : "");
 	return word[strspn(word, "-0123456789")] ? "" : word;
 }
 
@@ -156,7 +157,8 @@ static const char *known_values(const ProtobufCEnumDescriptor *type, char text[K
 	return text;
 }
 
-static int read_enum(struct reading *reading, const json_t *from, const ProtobufCEnumDescriptor *type, int32_t *value)
+static int read_enum(struct reading *reading, const json_t *from, const ProtobufCEnumDescriptor *type,
+		     int32_t *value)
 {
 	const char *word = json_string_value(from);
 	const ProtobufCEnumValue *row = word ? protobuf_c_enum_descriptor_get_value_by_name(type, word) : NULL;

@@ -62,7 +62,7 @@ static void free_part(struct ending *ending)
 	ending->peer->session->request = 0;
 	persist_change_for(&ending->rpc->service->persist, ending->peer->session->user);
 	if (!tensors_free_step(ending->peer->session, &ending->freeing)) {
-		scheduler_lasts(&ending->rpc->service->scheduler, &ending->entry);
+		scheduler_pauses(&ending->rpc->service->scheduler, &ending->entry);
 		rpc_wake(ending->rpc, ending->peer);
 		return;
 	}

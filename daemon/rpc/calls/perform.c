@@ -42,13 +42,6 @@ static void step_done(void *arg)
 	perform_go_on(call, perform_finish_step(call));
 }
 
-/* Its user decides how many turns it takes, or what it costs was not known when it arrived. */
-static void lasts(struct call *call)
-{
-	if (call->is_in_scheduler)
-		scheduler_lasts(&call->rpc->service->scheduler, &call->entry);
-}
-
 static bool pause_step(struct call *call)
 {
 	bool is_due = !call->step.goes_behind && !call->step.waits;
@@ -60,7 +53,8 @@ static bool pause_step(struct call *call)
 	if (call->step.goes_behind) {
 		gate_enter_again(call);
 	} else if (is_due) {
-		lasts(call);
+		if (call->is_in_scheduler)
+			scheduler_pauses(&call->rpc->service->scheduler, &call->entry);
 		call_make_ready(call);
 	} else {
 		call->state = CALL_QUEUED;
@@ -104,8 +98,9 @@ int perform_later(struct call *call, int64_t cost, void (*work)(struct call *cal
 		  int (*finish)(struct call *call))
 {
 	call->step = (struct call_step){.work = work, .finish = finish, .is_long = call_is_long(cost)};
-	if (call_is_very_long(cost))
-		lasts(call);
+	/* What it costs may not have been known when it arrived. */
+	if (call_is_very_long(cost) && call->is_in_scheduler)
+		scheduler_lasts(&call->rpc->service->scheduler, &call->entry);
 	return CALL_LATER;
 }
 

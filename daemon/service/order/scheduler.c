@@ -15,6 +15,7 @@
 enum {
 	COMPARED_MAX = 64, /* accesses that one is compared with in a queue, before it counts as not ready */
 	CHECKED_MAX = 8,   /* accesses that are due and checked when one goes */
+	LONG_TURNS = 10, /* with fewer, a neighbour's stream of short lists would keep the device open for ever */
 };
 
 void scheduler_init(struct scheduler *scheduler)
@@ -330,6 +331,7 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 	entry->accesses = accesses;
 	entry->n_accesses = n;
 	entry->n_ready = 0;
+	entry->n_turns = 0;
 	entry->is_started = false;
 	user->n_accesses += n;
 	DL_APPEND(scheduler->first, entry);
@@ -367,6 +369,12 @@ void scheduler_lasts(struct scheduler *scheduler, struct scheduler_entry *entry)
 	scheduler->n_long++;
 	if (was_closed)
 		pass_device_on(scheduler, true);
+}
+
+void scheduler_pauses(struct scheduler *scheduler, struct scheduler_entry *entry)
+{
+	if (++entry->n_turns == LONG_TURNS)
+		scheduler_lasts(scheduler, entry);
 }
 
 /* The access behind which `entry`, not started, belongs: the last that has started or arrived earlier. */

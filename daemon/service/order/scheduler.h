@@ -59,6 +59,7 @@ struct scheduler_entry {
 	struct scheduler_user *user;
 	struct scheduler_access *accesses;
 	size_t n_accesses, n_ready;
+	unsigned n_turns; /* after which it has paused */
 	uint64_t arrival;
 	bool is_started;
 	struct scheduler_entry *next, *prev;			 /* all, in order of arrival */
@@ -90,6 +91,8 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 /* A started entry goes on for longer than is_long says: other users do not wait for an exclusive entry that gives
  * way and waits for this one. */
 void scheduler_lasts(struct scheduler *scheduler, struct scheduler_entry *entry);
+/* A started entry goes on in another turn, of about a tenth of a millisecond. After ten of them it lasts. */
+void scheduler_pauses(struct scheduler *scheduler, struct scheduler_entry *entry);
 /* Removes an entry that has ended or was given up. */
 void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry);
 

@@ -61,9 +61,9 @@ struct format_run {
 struct format_page {
 	struct format_header header;
 	uint64_t unused[(1024 - sizeof(struct format_header)) / 8];
-	uint64_t epoch;	  /* 0: the state's making was cut off */
-	uint64_t n_cells; /* of a table */
-	uint64_t stale;	  /* of the journal: store_report.is_stale, until store_recovered */
+	uint64_t epoch;	     /* 0: the state's making was cut off */
+	uint64_t n_cells;    /* of a table */
+	uint64_t stale;	     /* of the journal: store_report.is_stale, until store_recovered */
 	uint64_t cell_bytes; /* of a table; 0: as in version 1 */
 	uint64_t unused_too[124];
 	struct format_run runs[2]; /* of the journal, in turn: one stands while the other is written */
@@ -153,7 +153,7 @@ static inline uint64_t format_mix(uint64_t a, uint64_t b, uint64_t c)
  * a round; its changes follow. */
 struct format_log {
 	uint64_t magic;
-	uint64_t seq; /* of a process's first round random, else one more than that of the round before */
+	uint64_t seq;	/* of a process's first round random, else one more than that of the round before */
 	uint64_t bytes; /* with this head */
 	uint32_t unused;
 	uint32_t crc; /* of the bytes before it and behind it */

@@ -23,8 +23,8 @@ const char *npy_descr(int dtype);
 int npy_read_header(FILE *file, struct npy *npy, struct npumem_error *error);
 /* The array must be in C order. 0 or INVALID. */
 int npy_check_order(const struct npy *npy, struct npumem_error *error);
-/* Whether two shapes are equal apart from extents of 1. Those do not change where an element lies in a dense array.
- * At most NPY_DIMS_MAX extents each. */
+/* Whether two shapes are equal apart from extents of 1. Those do not change where an element lies in a dense
+ * array. At most NPY_DIMS_MAX extents each. */
 bool npy_same_extents(const int64_t *a, unsigned n_a, const int64_t *b, unsigned n_b);
 /* The array must have this element type, and this shape apart from extents of 1. 0 or INVALID, naming both. */
 int npy_check_type(const struct npy *npy, const char *descr, struct npumem_error *error);

@@ -63,9 +63,10 @@ static int check_type(struct stream *stream, const struct npy *npy, struct npume
 	stream->is_double = !strcmp(npy->descr, "<f8");
 	if (is_real)
 		return 0;
-	return npumem_error_set(error, NPUMEM_INVALID,
-				"the array has element type %s; real numbers are expected, float32 or float64 (<f4, <f8)",
-				npy->descr);
+	return npumem_error_set(
+		error, NPUMEM_INVALID,
+		"the array has element type %s; real numbers are expected, float32 or float64 (<f4, <f8)",
+		npy->descr);
 }
 
 /* stdin stays open for what follows, as commands do; stdout for its next writer. */
@@ -195,8 +196,8 @@ int stream_open_sample(struct stream *stream, const char *path, const struct npu
 	return open_one(stream, path, place, false, sample, rounding, n, error);
 }
 
-int stream_open_of_samples(struct stream *stream, const char *path, const struct npumem_place *place, size_t sample,
-			   int rounding, size_t *n, struct npumem_error *error)
+int stream_open_of_samples(struct stream *stream, const char *path, const struct npumem_place *place,
+			   size_t sample, int rounding, size_t *n, struct npumem_error *error)
 {
 	return open_one(stream, path, place, true, sample, rounding, n, error);
 }

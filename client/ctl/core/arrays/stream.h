@@ -28,7 +28,7 @@ struct stream {
 	size_t element_bytes;
 	int64_t saturated;
 	float *reals; /* where numbers also go before they are quantized; NULL: nowhere */
-	struct { /* of a file whose dims are permuted, which is read as a whole */
+	struct {      /* of a file whose dims are permuted, which is read as a whole */
 		unsigned n;
 		size_t extent[STREAM_PERM_MAX], step[STREAM_PERM_MAX], index[STREAM_PERM_MAX];
 		char *data; /* NULL: not read yet */
@@ -48,8 +48,8 @@ int stream_open_perm(struct stream *stream, const char *path, const struct npume
 int stream_open_sample(struct stream *stream, const char *path, const struct npumem_place *place, size_t sample,
 		       int rounding, size_t *n, struct npumem_error *error);
 /* The same of a file that has the place's shape, or an extent before it: the samples. */
-int stream_open_of_samples(struct stream *stream, const char *path, const struct npumem_place *place, size_t sample,
-			   int rounding, size_t *n, struct npumem_error *error);
+int stream_open_of_samples(struct stream *stream, const char *path, const struct npumem_place *place,
+			   size_t sample, int rounding, size_t *n, struct npumem_error *error);
 /* The next n elements, in the tensor's container; after the last the file must end. 0, INVALID,
  * RESOURCE_EXHAUSTED. */
 int stream_read(struct stream *stream, void *data, size_t n, struct npumem_error *error);

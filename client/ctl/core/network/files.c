@@ -39,10 +39,11 @@ static int check(const struct network *network, const struct network_operation *
 	struct stream stream;
 	bool is_expected = operation->kind == NETWORK_EXPECT;
 	size_t n;
-	if ((operation->kind != NETWORK_WRITE && !is_expected) || !network_array(network, operation->tensor, &place))
+	if ((operation->kind != NETWORK_WRITE && !is_expected) ||
+	    !network_array(network, operation->tensor, &place))
 		return 0;
-	int status = is_expected ? files_open_expected(network, operation, &place, NPUMEM_CONVERGENT, 0, &n, &stream,
-						       &why)
+	int status = is_expected ? files_open_expected(network, operation, &place, NPUMEM_CONVERGENT, 0, &n,
+						       &stream, &why)
 				 : files_open(network, operation, &place, NPUMEM_CONVERGENT, &stream, &why);
 	if (status)
 		return network_about(network, operation, &why, error);

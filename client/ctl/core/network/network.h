@@ -37,7 +37,7 @@ struct network_tensor {
 	const char *daemon_name; /* of one that is opened */
 	int base;		 /* of a view, else NETWORK_NONE */
 	bool is_slice, has_views, is_format;
-	int64_t frac_bits; /* of a view with is_format */
+	int64_t frac_bits;		    /* of a view with is_format */
 	struct npumem_dims shape, from, to; /* of a view: a reshape's shape, or a slice */
 	int born;			    /* index of its operation; NETWORK_NONE before */
 	const char *expect;		    /* file of what it is to hold after the last that writes it */
@@ -82,8 +82,9 @@ struct network {
 	struct npumem_param rounding; /* of operations that say none; number 0: the device's */
 };
 
-/* load.c: reads a network from `path`, from network.json in it where it is a folder, or from stdin: "-". 0; INVALID,
- * naming file, operation and key; RESOURCE_EXHAUSTED; then nothing is to be freed. Looks at no .npy file. */
+/* load.c: reads a network from `path`, from network.json in it where it is a folder, or from stdin: "-". 0;
+ * INVALID, naming file, operation and key; RESOURCE_EXHAUSTED; then nothing is to be freed. Looks at no .npy file.
+ */
 int network_load(const char *path, struct network *network, struct npumem_error *error);
 void network_deinit(struct network *network);
 

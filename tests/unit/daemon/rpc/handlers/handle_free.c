@@ -171,8 +171,8 @@ TEST(nobody_goes_before_a_free_that_has_arrived)
 	crowd_deinit(&crowd);
 }
 
-/* Of two calls in one message the later one counts, and nothing of the earlier one does: what takes long is left to
- * a thread. */
+/* Of two calls in one message the later one counts, and nothing of the earlier one does: what takes long is left
+ * to a thread. */
 TEST(a_payload_before_it_does_not_keep_it_on_the_loop, .to = 2)
 {
 	static uint8_t payload[] = {1};

@@ -337,6 +337,22 @@ TEST(one_that_gives_way_lets_others_start_beside_what_lasts, .to = 2)
 	ck_assert_ptr_null(s.scheduler->first);
 }
 
+/* A stream of lists of a few turns each would keep the exclusive one waiting for ever. */
+TEST(one_that_gives_way_waits_for_few_turns_alone)
+{
+	exclusive_beside(true, false);
+	for (unsigned turn = 1; turn < 10; turn++)
+		scheduler_pauses(s.scheduler, &s.entries[2]);
+	ck_assert(!runs(3));
+	scheduler_pauses(s.scheduler, &s.entries[2]);
+	ck_assert(runs(3) && !runs(1));
+	leave(2);
+	leave(3);
+	ck_assert(runs(1));
+	leave(1);
+	ck_assert_uint_eq(s.scheduler->n_long, 0);
+}
+
 /* Entry 2 writes what entry 1 is to read, and came after it; it could write already, but for another tensor. */
 TEST(what_came_after_a_read_waits_for_it)
 {
