@@ -12,7 +12,10 @@
 #include "daemon/device/least.h"
 #include "daemon/device/memory/blocks.h"
 
-enum { THREADS_MAX = 8 };
+enum {
+	THREADS_MAX = 8,
+	PART_STEPS = 1 << 20, /* of what a thread takes at once, which it does not leave */
+};
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
@@ -24,6 +27,7 @@ struct way {
 	struct window window;
 	bool is_turned;
 	bool whole, plane; /* in one pass; by a plane; else row by row */
+	unsigned n_threads;
 	struct weighted weighted;
 };
 _Static_assert(sizeof(struct way) <= KERNEL_PLAN_BYTES, "a plan fits where it is made");
@@ -72,6 +76,39 @@ static bool load_window(const struct kernel_call *call, struct window *window)
 	return turned;
 }
 
+static double n_taps(const struct way *way)
+{
+	return (double)(way->window.h.kernel * way->window.w.kernel);
+}
+
+/* Without what rows cost by themselves. */
+static double output_steps(const struct kernel_call *call)
+{
+	/* In one step, where they are made in one pass. */
+	enum { PRODUCTS = 32, OUTPUTS = 4 };
+	const struct npumem_dims *out = &operands_get(call, CONVOLUTION_OUT)->shape;
+	const struct way *way = call->plan;
+	double outputs = (double)(out->n * out->c * out->h * out->w);
+	return outputs * (way->whole ? n_taps(way) / PRODUCTS + 1.0 / OUTPUTS : n_taps(way));
+}
+
+/* Of an output channel of one n. */
+static double channel_steps(const struct kernel_call *call)
+{
+	const struct npumem_dims *in = &operands_get(call, CONVOLUTION_IN)->shape,
+				 *out = &operands_get(call, CONVOLUTION_OUT)->shape;
+	return output_steps(call) / (double)(out->n * out->c) +
+	       (((const struct way *)call->plan)->plane ? (double)(in->h * in->w) : 0);
+}
+
+static unsigned n_threads(const struct kernel_call *call)
+{
+	const struct npumem_dims *out = &operands_get(call, CONVOLUTION_OUT)->shape;
+	if (!kernel_is_shared(call, output_steps(call)) || channel_steps(call) > PART_STEPS)
+		return 1;
+	return (unsigned)least(least(out->n * out->c, THREADS_MAX), call->crew->n_threads);
+}
+
 static void plan(struct kernel_call *call)
 {
 	struct way *way = call->plan;
@@ -83,6 +120,7 @@ static void plan(struct kernel_call *call)
 	way->plane = !way->whole && depthwise_plane_fits(&way->window);
 	if (!way->whole && (!way->plane || accumulator->sum_bytes != sizeof(int32_t)))
 		accumulator->sum_bytes = sizeof(int64_t);
+	way->n_threads = n_threads(call);
 }
 
 /* Of one thread. */
@@ -99,8 +137,7 @@ static size_t thread_bytes(const struct kernel_call *call)
 
 static size_t scratch_bytes(const struct kernel_call *call)
 {
-	unsigned n = call->crew ? call->crew->n_threads : 1;
-	return thread_bytes(call) * (n < THREADS_MAX ? n : THREADS_MAX);
+	return thread_bytes(call) * ((const struct way *)call->plan)->n_threads;
 }
 
 static void work_init(struct work *work, const struct kernel_call *call, unsigned number)
@@ -117,22 +154,6 @@ static void work_init(struct work *work, const struct kernel_call *call, unsigne
 		depthwise_init(&work->depthwise, &way->window, &way->weighted.accumulator.result);
 	if (way->plane)
 		depthwise_plane_init(&work->padded, &work->call, &way->window, &way->weighted);
-}
-
-static double n_taps(const struct way *way)
-{
-	return (double)(way->window.h.kernel * way->window.w.kernel);
-}
-
-/* Without what rows cost by themselves. */
-static double output_steps(const struct kernel_call *call)
-{
-	/* In one step, where they are made in one pass. */
-	enum { PRODUCTS = 32, OUTPUTS = 4 };
-	const struct npumem_dims *out = &operands_get(call, CONVOLUTION_OUT)->shape;
-	const struct way *way = call->plan;
-	double outputs = (double)(out->n * out->c * out->h * out->w);
-	return outputs * (way->whole ? n_taps(way) / PRODUCTS + 1.0 / OUTPUTS : n_taps(way));
 }
 
 static int64_t steps(const struct kernel_call *call)
@@ -280,7 +301,7 @@ static void run_parts(void *arg, unsigned number)
 	struct work work;
 	int64_t part, o;
 	bool is_wanted = true;
-	if (number >= THREADS_MAX)
+	if (number >= ((const struct way *)team->call->plan)->n_threads)
 		return;
 	work_init(&work, team->call, number);
 	while (is_wanted && (part = atomic_fetch_add(&team->next, 1)) < out->n * team->n_batches) {
@@ -301,9 +322,10 @@ static void run(struct kernel_call *call)
 	struct team team = {.call = call};
 	/* As many as make a piece. */
 	team.batch = least(kernel_piece(call) / (out->h * out->w) + 1, least(out->c, DEPTHWISE_CHANNELS_MAX));
+	team.batch = least(team.batch, (int64_t)(PART_STEPS / channel_steps(call)) + 1);
 	team.n_batches = (out->c + team.batch - 1) / team.batch;
 	weighted_load(&way->weighted, call, &convolution_roles);
-	kernel_share(call, output_steps(call), run_parts, &team);
+	kernel_share(call, way->n_threads > 1 ? output_steps(call) : 0, run_parts, &team);
 	call->counts = (struct kernel_counts){.saturated = team.saturated,
 					      .wrapped = team.wrapped,
 					      .macs = out->n * out->c * window_pairs(&way->window.h) *

@@ -228,8 +228,10 @@ static void end_offer(struct share *share)
  * meanwhile saves nothing. One delay is forgiven if the helpers have saved more before. */
 static void learn(struct share *share, uint64_t saved_ns, uint64_t lost_ns)
 {
+	bool is_crowded = atomic_exchange(&share->is_crowded, false);
+
 	share->saved_ns += (int64_t)saved_ns - (int64_t)lost_ns;
-	if (share->saved_ns < -LOST_MOST_NS || atomic_exchange(&share->is_crowded, false)) {
+	if (is_crowded || share->saved_ns < -LOST_MOST_NS) {
 		share->saved_ns = 0;
 		share->rest_ns = share->rest_ns ? 2 * share->rest_ns : REST_LEAST_NS;
 		if (share->rest_ns > REST_MOST_NS)
