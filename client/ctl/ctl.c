@@ -170,8 +170,9 @@ int ctl_check_output(struct ctl *ctl, const struct args *args, const char *path)
 	for (unsigned i = 0; i < args->n_words + args->n_given; i++) {
 		const char *other = i < args->n_words ? args->words[i] : args->given[i - args->n_words].value;
 		if (other && other != path && is_named(&file, other))
-			return ctl_usage(ctl, "%.200s would be overwritten: it is the same file as %.200s", path,
-					 other);
+			return ctl_usage(ctl,
+					 "the output %.200s is the same file as %.200s, which this command reads",
+					 path, other);
 	}
 	return CTL_OK;
 }

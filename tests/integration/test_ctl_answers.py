@@ -330,15 +330,15 @@ class Files(Answers):
         os.link(self.path("folder/network.json"), self.path("net.json"))
         before = {name: os.stat(self.path(name)).st_mtime_ns for name in ("a.npy", "net.json")}
         for words, says in (
-            (("report", "a.npy", "a.npy"), "a.npy would be overwritten: it is the same file as a.npy"),
-            (("report", "a.npy", "hard"), "hard would be overwritten: it is the same file as a.npy"),
-            (("trace", "a.npy", "soft"), "soft would be overwritten"),
-            (("plan", "net.json", "--svg", "net.json"), "net.json would be overwritten"),
-            (("plan", "net.json", "--optimize", "./net.json"), "./net.json would be overwritten"),
-            (("plan", "folder", "--optimize", "folder/network.json"), "folder/network.json would be overwritten"),
-            (("check", "folder", "--junit", "net.json"), "net.json would be overwritten"),
-            (("check", "net.json", "--costs", "a.npy", "--junit=soft"), "soft would be overwritten"),
-            (("merge", "a.npy", "--junit", "hard"), "hard would be overwritten"),
+            (("report", "a.npy", "a.npy"), "the output a.npy is the same file as a.npy, which this command reads"),
+            (("report", "a.npy", "hard"), "the output hard is the same file as a.npy, which this command reads"),
+            (("trace", "a.npy", "soft"), "the output soft is the same file as"),
+            (("plan", "net.json", "--svg", "net.json"), "the output net.json is the same file as"),
+            (("plan", "net.json", "--optimize", "./net.json"), "the output ./net.json is the same file as"),
+            (("plan", "folder", "--optimize", "folder/network.json"), "the output folder/network.json is the same file as"),
+            (("check", "folder", "--junit", "net.json"), "the output net.json is the same file as"),
+            (("check", "net.json", "--costs", "a.npy", "--junit=soft"), "the output soft is the same file as"),
+            (("merge", "a.npy", "--junit", "hard"), "the output hard is the same file as"),
         ):
             self.refused((words, 2, f"npumemctl: {says}"))
         self.assertEqual({name: os.stat(self.path(name)).st_mtime_ns for name in before}, before)
