@@ -242,7 +242,7 @@ class Progress(TestCase):
         command = [NPUMEMCTL, "--socket", self.daemon.path, "events", "--kind", "progress"]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
             line = child.stdout.readline().decode()
-            self.assertRegex(line, rf"^[0-9:.]+ progress +uid {os.getuid()} pid {os.getpid()} request {sent} +[0-9]+%: conv2d in=in")
+            self.assertRegex(line, rf"^[0-9:.]+ progress +uid {os.getuid()} \(\S+\) pid {os.getpid()} request {sent} +[0-9]+%: conv2d in=in")
             child.send_signal(signal.SIGINT)
             self.assertEqual(child.wait(SECONDS), 0)
 

@@ -71,7 +71,7 @@ class Background(Temporary):
         self.assertEqual((second.returncode, second.stdout), (1, ""))
         self.assertEqual(second.stderr, f"npumemd: another daemon is on {self.path}\n")
         bad = run(NPUMEMD, "--background", "--fd", "3")
-        self.assertEqual((bad.returncode, bad.stderr), (2, "npumemd: --fd goes without --background\n"))
+        self.assertEqual((bad.returncode, bad.stderr), (2, "npumemd: --fd goes without --background (see npumemd --help)\n"))
 
 
 class Documents(Temporary):
@@ -179,7 +179,7 @@ class Exec(Temporary):
             self.assertEqual((result.returncode, result.stdout, result.stderr), (code, "", text))
         bad = self.exec("true", spawn="--spawn=--npus 0")
         self.assertEqual((bad.returncode, bad.stderr),
-                         (1, "npumemctl: the private daemon did not start: npumemd: 0 NPUs is not in 1..1024\n"))
+                         (1, "npumemctl: the private daemon did not start: npumemd: 0 NPUs is not in 1..1024 (see npumemd --help)\n"))
         both = run(NPUMEMCTL, "--socket", "x", "exec", "true")
         self.assertEqual(both.returncode, 2)
 

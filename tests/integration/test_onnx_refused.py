@@ -68,7 +68,7 @@ class Refused(Folder):
             with open(self.at("m.onnx"), "wb") as file:
                 file.write(data[:n])
             self.assert_refused(
-                "no ONNX model, or it was cut off", f"({n} bytes)", "fetch or export it again", words=samples
+                "not an ONNX model, or it was cut off", f"({n} bytes)", "fetch or export it again", words=samples
             )
         self.assert_refused("No such file", words=samples, path="none.onnx")
 
@@ -142,7 +142,7 @@ class Refused(Folder):
         self.assert_refused("there is no sample", words=("--samples", self.samples(np.zeros((0, 1, 2, 3), np.float32))))
         self.assert_refused("No such file", words=("--samples", "none.npy"))
         np.save(self.at("o.npy"), np.array([{}], object), allow_pickle=True)
-        self.assert_refused("no .npy or .npz with numbers", words=("--samples", "o.npy"))
+        self.assert_refused("not an .npy or .npz with numbers", words=("--samples", "o.npy"))
         self.assert_refused("there is no input z; the model has x", words=("--samples", f"z={self.given[1]}"))
 
     def test_an_input_that_is_no_float(self):

@@ -210,7 +210,7 @@ class Record(TestCase):
             self.assertEqual(os.listdir(self.folder), ["relu.json"])
         os.remove(path)
         os.mkfifo(path)
-        refused(relu, "no regular file")
+        refused(relu, "not a regular file")
         os.remove(path)
         os.symlink("/dev/null", path)
         refused(relu, "symbolic link")

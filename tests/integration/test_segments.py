@@ -185,10 +185,10 @@ class Segments(TestCase):
         with tempfile.TemporaryFile() as file:
             file.write(b"x" * 4096)
             file.flush()
-            self.refused(client.ask_share(file.fileno()), pb.INVALID, "no memfd")
+            self.refused(client.ask_share(file.fileno()), pb.INVALID, "not a memfd")
         for fds in (os.pipe(), [s.detach() for s in socket.socketpair()]):
             for fd in fds:
-                self.refused(client.ask_share(fd), pb.INVALID, "no memfd")
+                self.refused(client.ask_share(fd), pb.INVALID, "not a memfd")
                 os.close(fd)
         for n, seals, words in ((4096, 0, "F_SEAL_SHRINK"), (4096, fcntl.F_SEAL_GROW, "F_SEAL_SHRINK"), (0, SHRINK, "0 bytes")):
             fd = memfd(n, seals)

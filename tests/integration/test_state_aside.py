@@ -239,7 +239,7 @@ class Aside(StateTestCase):
 
     def test_it_goes_with_a_directory(self):
         done = subprocess.run([NPUMEMD, "--set-aside", "1"], stderr=subprocess.PIPE, timeout=SECONDS, check=False)
-        self.assertEqual((done.returncode, done.stderr), (2, b"npumemd: --set-aside goes with --state-dir\n"))
+        self.assertEqual((done.returncode, done.stderr), (2, b"npumemd: --set-aside goes with --state-dir (see npumemd --help)\n"))
 
     def test_in_words(self):
         self.options = (*OTHER, "--set-aside", "4")

@@ -366,7 +366,7 @@ class Durable(StateTestCase):
 
     def test_it_needs_a_directory(self):
         done = subprocess.run([NPUMEMD, "--durable"], stderr=subprocess.PIPE, timeout=SECONDS, check=False)
-        self.assertEqual((done.returncode, done.stderr), (2, b"npumemd: --durable goes with --state-dir\n"))
+        self.assertEqual((done.returncode, done.stderr), (2, b"npumemd: --durable goes with --state-dir (see npumemd --help)\n"))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ bool peer_uid(int fd, uid_t *uid);
 
 /* Of a socket that is connected to `path`. 0 where the daemon is root's, the caller's own, of uid
  * $NPUMEM_SERVER_UID, or where nobody but root, the caller and the daemon's own user can change a folder of the
- * path. PERMISSION_DENIED, with the field "uid"; INVALID: $NPUMEM_SERVER_UID is no uid. */
+ * path. PERMISSION_DENIED, with the field "uid"; INVALID: $NPUMEM_SERVER_UID is not a uid. */
 int peer_check(const char *path, int fd, struct npumem_error *error);
 
 #endif

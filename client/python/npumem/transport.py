@@ -191,7 +191,7 @@ def check_server(path: str, sock: socket.socket) -> None:
     root's, this user's or $NPUMEM_SERVER_UID, or only root, this user and that uid can change the path; else Refused."""
     uid, given = peer_uid(sock), os.environ.get("NPUMEM_SERVER_UID")
     if given and not given.isdecimal():
-        raise ValueError(f'NPUMEM_SERVER_UID="{given[:40]}" is no uid')
+        raise ValueError(f'NPUMEM_SERVER_UID="{given[:40]}" is not a uid')
     if uid in (0, os.geteuid()) or (given and uid == int(given)):
         return
     folder = unsafe_folder(path, uid)

@@ -64,8 +64,13 @@ int network_about(const struct network *network, const struct network_operation 
 		  const struct npumem_error *why, struct npumem_error *error)
 {
 	char where[NETWORK_TEXT_BYTES];
-	return npumem_error_set(error, why->status, "%s: %.340s", network_where(network, operation, where),
-				why->message);
+	npumem_error_set(error, why->status, "%s: %.340s", network_where(network, operation, where), why->message);
+	for (const struct npumem_field *field = why->fields; field < why->fields + why->n_fields; field++)
+		if (field->is_text)
+			npumem_error_text(error, field->key, field->text);
+		else
+			npumem_error_number(error, field->key, field->number);
+	return why->status;
 }
 
 /* ---- facts ---- */

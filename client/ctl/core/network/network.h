@@ -97,7 +97,7 @@ const char *network_number(const struct network_operation *operation, char text[
 const char *network_kind_name(enum network_kind kind);
 /* Of an operation that converts. */
 int network_rounding(const struct network *network, const struct network_operation *operation, int of_device);
-/* Puts where before what went wrong. Returns its status. */
+/* Puts where before the message of `why`, with its fields. Returns its status. */
 int network_about(const struct network *network, const struct network_operation *operation,
 		  const struct npumem_error *why, struct npumem_error *error);
 

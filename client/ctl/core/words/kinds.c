@@ -63,7 +63,7 @@ void kinds_explain(const char *command, const char *path, struct npumem_error *e
 	const struct kind *needed = kind_of_command(command), *kind;
 	size_t n = strlen(path);
 	if (!needed || strncmp(error->message, path, n) || error->message[n] != ':' ||
-	    !(kind = kind_of_file(path)) || !strcmp(kind->is, needed->is))
+	    !(kind = kind_of_file(path)) || !strcmp(kind->is, needed->is) || strstr(kind->takers, command))
 		return;
 	int status = error->status;
 	npumem_error_clear(error);
