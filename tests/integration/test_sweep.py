@@ -241,7 +241,7 @@ class Merge(Sweep):
         merged = self.merged("1.json", "empty.json", "2.json", "3.json")
         self.assertEqual(merged["passed"], sum(part["passed"] for part in self.parts))
         self.assertIn("left out: empty.json: it is not whole", self.ctl("merge", "1.json", "empty.json", "2.json", "3.json"))
-        self.ctl("merge", "empty.json", code=1, says="empty.json: no finished report")
+        self.ctl("merge", "empty.json", code=1, says="empty.json is not a report: it is an empty file")
 
     def test_other_sweeps_are_refused(self):
         others = {
@@ -285,7 +285,7 @@ class Merge(Sweep):
             sweep(shards=0), sweep(shards=10**6), sweep(items=-1), sweep(items=2), sweep(time="now"), sweep(time=None),
         ):
             self.write("bad.json", json.dumps(bad))
-            self.ctl("merge", "1.json", "bad.json", "3.json", code=1, says="no report of")
+            self.ctl("merge", "1.json", "bad.json", "3.json", code=1, says="not a report of")
         self.write("bad.json", changed(items=self.parts[0]["items"]))
         self.ctl("merge", "1.json", "bad.json", "3.json", code=1, says="ran in two shards")
         self.write("bad.json", changed(items=good["items"][1:]))
@@ -332,7 +332,7 @@ class Check(Sweep):
         ):
             self.assertNotEqual(bad, text)
             self.write("bad.xml", bad)
-            self.ctl("merge", "--junit", "all.xml", "bad.xml", "2.xml", code=1, says="no JUnit file of check")
+            self.ctl("merge", "--junit", "all.xml", "bad.xml", "2.xml", code=1, says="not a JUnit file of check")
         self.write("bad.xml", text.replace("shard=1/2", "shard=2/2"))
         self.ctl("merge", "--junit", "all.xml", "1.xml", "bad.xml", code=1, says="ran in two shards")
         self.ctl("merge", "--junit", "all.xml", "nothing.xml", "2.xml", code=1, says="nothing.xml: No such file")
