@@ -337,7 +337,7 @@ class Check(Sweep):
         self.ctl("merge", "--junit", "all.xml", "1.xml", "bad.xml", code=1, says="ran in two shards")
         self.ctl("merge", "--junit", "all.xml", "nothing.xml", "2.xml", code=1, says="nothing.xml: No such file")
         os.mkdir(self.path("folder.xml"))
-        self.ctl("merge", "--junit", "all.xml", "folder.xml", "2.xml", code=1, says="folder.xml: Is a directory")
+        self.ctl("merge", "--junit", "all.xml", "folder.xml", "2.xml", code=1, says="folder.xml is not a report: it is a directory")
         self.report("relu.json", "conform", os.path.join(VECTORS, "relu.json"), "--shard", "1/2")
         self.ctl("merge", "--junit", "all.xml", "relu.json", code=1, says="none of the files is a finished JUnit file")
         self.ctl("merge", "--junit", "all.xml", "relu.json", "1.xml", "2.xml", code=1, says="is of another sweep than relu.json")
