@@ -268,7 +268,7 @@ static void fill_up(int status_then)
 }
 
 /* A process's limit is no signal either. */
-TEST(a_limit_of_files)
+TEST(a_limit_of_files, .is_alone = true)
 {
 	struct rlimit limit;
 
@@ -295,7 +295,7 @@ static bool mount_small(const char *size)
 	return !mount("tmpfs", state.directory, "tmpfs", 0, size);
 }
 
-TEST(a_full_disk)
+TEST(a_full_disk, .is_alone = true)
 {
 	struct stat stat_of;
 
