@@ -1,13 +1,10 @@
-/* Puts the layers together, and takes them apart in the other order.
- * Invariant: the loop ends when the last handle is closed; only stop() closes those that would keep it alive.
- */
+/* Puts the layers together, and takes them apart in the other order. */
 #include "daemon/server/server.h"
 
 #include <errno.h>
 #include <malloc.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -20,15 +17,12 @@
 #include "daemon/server/process/holes.h"
 #include "daemon/server/process/set_limits.h"
 #include "daemon/server/process/log.h"
+#include "daemon/server/core.h"
 #include "daemon/server/loop/spin.h"
+#include "daemon/server/stopping.h"
 #include "daemon/service/service.h"
 
-enum {
-	MS_PER_SECOND = 1000,
-	SWEEP_MS = 1000,
-	STOP_SWEEP_MS = 200,
-	STOP_DRAIN_MS = 2000, /* for clients to read their last replies */
-};
+enum { MS_PER_SECOND = 1000, SWEEP_MS = 1000 };
 
 /* ---- connections ---- */
 
@@ -54,14 +48,6 @@ static void on_refused(void *ctx, int fd)
 			   "the daemon has no file descriptor left for this connection");
 }
 
-/* The last that keeps the loop alive. */
-static void close_rest(struct server *server)
-{
-	signals_close(&server->signals);
-	uv_close((uv_handle_t *)&server->deadline, NULL);
-	uv_close((uv_handle_t *)&server->sweep, NULL);
-}
-
 static void on_sweep(uv_timer_t *timer)
 {
 	struct server *server = timer->data;
@@ -78,65 +64,6 @@ static void on_answered(const struct rpc_answer *answer)
 		    "%s: %s, %" PRIu64 " bytes in, %" PRIu64 " out, %" PRIu64 " us%s%s", answer->call,
 		    npumem_status_name(answer->status), answer->bytes_in, answer->bytes_out, answer->ns / 1000,
 		    *answer->message ? ": " : "", answer->message);
-}
-
-/* ---- the end ---- */
-
-static void on_deadline(uv_timer_t *timer)
-{
-	struct server *server = timer->data;
-	unsigned n_requests, n = connections_busy(&server->connections, &n_requests);
-
-	log_line(LOG_LEVEL_WARNING, "%u requests of %u clients have not ended within %lld s: they are cut off",
-		 n_requests, n, (long long)server->options->stop_seconds);
-	connections_close(&server->connections, "the daemon ends");
-}
-
-/* Clients that were not accepted may have passed descriptors already, which are closed with the socket. */
-static void close_socket(struct server *server)
-{
-	int fd = address_release(&server->address);
-
-	closer_count(&server->closer.nobody, 1);
-	closer_add_connection(&server->closer.nobody, fd);
-}
-
-/* Takes no more requests, answers those that there are, lets clients read that, and ends the loop. */
-static void stop(struct server *server)
-{
-	if (server->is_stopping)
-		return;
-	server->is_stopping = true;
-	server->rpc.keeps_sessions = true;
-	rpc_synced(&server->rpc);
-	notify_stopping(&server->notify);
-	if (server->address.fd >= 0) {
-		accept_stop(&server->accept);
-		close_socket(server);
-	}
-	uv_close((uv_handle_t *)&server->alarm, NULL);
-	if (!server->connections.connections) {
-		close_rest(server);
-		return;
-	}
-	uv_timer_start(&server->deadline, on_deadline, (uint64_t)server->options->stop_seconds * MS_PER_SECOND, 0);
-	uv_timer_start(&server->sweep, on_sweep, STOP_SWEEP_MS, STOP_SWEEP_MS);
-	if (server->connections.drain_ms > STOP_DRAIN_MS)
-		server->connections.drain_ms = STOP_DRAIN_MS;
-	connections_end(&server->connections);
-}
-
-static void on_gone(void *ctx)
-{
-	struct server *server = ctx;
-
-	if (server->connections.connections)
-		return;
-	/* A daemon of one connection has nothing left to do; one that goes down was waiting for this. */
-	if (server->is_stopping)
-		close_rest(server);
-	else if (server->is_private)
-		stop(server);
 }
 
 /* ---- the clock ---- */
@@ -185,19 +112,6 @@ static void settle(void *ctx)
 	rpc_settle(&((struct server *)ctx)->rpc);
 }
 
-static void run_shutdown(struct turns_entry *entry)
-{
-	stop((struct server *)((char *)entry - offsetof(struct server, shutdown)));
-}
-
-static void shut_down(void *ctx, const struct session *session)
-{
-	struct server *server = ctx;
-
-	log_session(LOG_LEVEL_INFO, session, "shuts the daemon down");
-	turns_add_last(&server->turns, &server->shutdown);
-}
-
 static void say_ended(void *ctx, const struct session *session)
 {
 	const struct server *server = ctx;
@@ -213,23 +127,6 @@ static void hang_up(void *ctx, struct session *session)
 {
 	(void)ctx;
 	connections_hang_up(session);
-}
-
-static void on_signal(void *ctx, const char *why)
-{
-	struct server *server = ctx;
-	unsigned n_requests, n = connections_busy(&server->connections, &n_requests);
-
-	if (why && server->is_stopping) {
-		log_line(LOG_LEVEL_WARNING, "%s again: %u requests of %u clients are cut off", why, n_requests, n);
-		connections_close(&server->connections, "the daemon ends");
-		return;
-	}
-	if (why && n_requests)
-		log_line(LOG_LEVEL_INFO, "%s: finishing %u requests of %u clients", why, n_requests, n);
-	else if (why)
-		log_line(LOG_LEVEL_INFO, "%s: finishing what runs", why);
-	stop(server);
 }
 
 /* ---- the beginning ---- */
@@ -270,7 +167,7 @@ static void open_connections(struct server *server)
 	host->frame_ms = (uint64_t)server->options->frame_seconds * MS_PER_SECOND;
 	host->drain_ms = (uint64_t)server->options->drain_seconds * MS_PER_SECOND;
 	host->store = server->state.store && store_is_durable(server->state.store) ? server->state.store : NULL;
-	host->gone = on_gone;
+	host->gone = stopping_client_gone;
 	host->ctx = server;
 	if (!server->is_private) {
 		identity_init(&server->identity);
@@ -336,10 +233,10 @@ static int open_device(struct server *server, char *error)
 	server->service.events.now_ns = uv_hrtime;
 	server->rpc.set_alarm = set_alarm;
 	server->rpc.answered = log_is_on(LOG_LEVEL_DEBUG) ? on_answered : NULL;
-	server->rpc.shut_down = shut_down;
+	server->rpc.shut_down = stopping_requested;
 	server->rpc.hang_up = hang_up;
 	server->rpc.not_kept = say_ended;
-	server->shutdown.run = run_shutdown;
+	server->shutdown.run = stopping_run;
 	server->rpc.ctx = server;
 	open_connections(server);
 	status = state_recover(&server->state, server->options, &server->rpc, error, ADDRESS_ERROR_BYTES);
@@ -427,7 +324,7 @@ static int open_signals(struct server *server, char *error)
 {
 	int status;
 
-	server->signals.stop = on_signal;
+	server->signals.stop = stopping_on_signal;
 	server->signals.ctx = server;
 	status = signals_open(&server->signals, &server->loop, server->options->fd >= 0);
 	return status ? fail(error, "cannot watch for signals", status) : 0;
