@@ -34,8 +34,24 @@ bool users_find(const char *name, int64_t *uid)
 
 const char *users_text(const struct ctl *ctl, uint32_t uid, char *text)
 {
-	const struct passwd *user = ctl_is_remote(ctl) ? NULL : find(NULL, uid);
-	snprintf(text, USERS_TEXT_BYTES, user ? "%" PRIu32 " (%.32s)" : "%" PRIu32, uid,
-		 user ? user->pw_name : "");
-	return text;
+	/* The last one that was found: a stream of events has few uids, and each search reads a file or asks a
+	 * server.
+	 */
+	static struct {
+		bool is_set;
+		uint32_t uid;
+		char text[USERS_TEXT_BYTES];
+	} last;
+	if (ctl_is_remote(ctl)) {
+		snprintf(text, USERS_TEXT_BYTES, "%" PRIu32, uid);
+		return text;
+	}
+	if (!last.is_set || last.uid != uid) {
+		const struct passwd *user = find(NULL, uid);
+		snprintf(last.text, sizeof(last.text), user ? "%" PRIu32 " (%.32s)" : "%" PRIu32, uid,
+			 user ? user->pw_name : "");
+		last.is_set = true;
+		last.uid = uid;
+	}
+	return memcpy(text, last.text, sizeof(last.text));
 }
