@@ -78,8 +78,8 @@ double ctl_now(void);
 enum { CTL_DIRECTORY_BYTES = 32 };
 
 /* Makes a directory in /tmp that only this user and root can enter or rename. False: errno has the reason.
- * $XDG_RUNTIME_DIR and $TMPDIR are not used: after su(1) they may name a directory of another user, and that user
- * could replace what is in it. */
+ * $XDG_RUNTIME_DIR and $TMPDIR are not used: after su(1) they may name a directory of another user, who could
+ * replace its files. */
 bool ctl_make_directory(char path[CTL_DIRECTORY_BYTES]);
 
 /* A warning of the daemon, on stderr. Empty: nothing. */

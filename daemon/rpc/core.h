@@ -160,7 +160,7 @@ static inline void rpc_clock_passed(struct rpc *rpc)
 {
 	rpc->clock_ns = 0;
 }
-/* The time, as good as what is done without reading the clock is short. */
+/* The time of the last reading of the clock: late by the work since then, which is short. */
 static inline uint64_t rpc_clock(struct rpc *rpc)
 {
 	if (!rpc->keeps_clock || !rpc->clock_ns)

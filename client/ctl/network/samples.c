@@ -68,7 +68,7 @@ int samples_open(const struct execute *execute, size_t i, struct stream *stream,
 				samples->n);
 }
 
-/* Refuses TENSOR=FILE of what is no input. A single input may have a file with = in its path. */
+/* Refuses TENSOR=FILE where TENSOR is not an input. The file of a network's only input may have = in its path. */
 static int check_names(const struct network *network, const struct samples *samples, struct npumem_error *why)
 {
 	char known[NPUMEM_MESSAGE_BYTES / 2] = "";

@@ -51,7 +51,7 @@ struct conv_plan {
 	int64_t pending;   /* work since the running thread looked, but what the workers have */
 };
 
-/* What is summed: outputs `first` and so on of a strip, by steps [start, end) of a part of a block's weights. */
+/* A sum of a strip's outputs from `first` on: over the steps [start, end) of one part of a block's weights. */
 struct conv_steps {
 	const struct ukernel_strip *strip;
 	int64_t first;

@@ -119,7 +119,7 @@ static int take_param(struct op_work *work, const struct npumem_param *param, co
 	return 0;
 }
 
-/* What has no neutral value is not guessed. */
+/* A parameter without a neutral value must be given. */
 static int check_given(const struct op_work *work, const struct error_context *context)
 {
 	const struct npumem_kernel_row *kernel = work->call.row;

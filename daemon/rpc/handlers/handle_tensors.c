@@ -309,8 +309,8 @@ enum {
 	PAGE_COST_MAX = 20000000, /* op_cost's unit: about 10 ms of a thread, where one tensor is not more */
 };
 
-/* A full page goes on behind its last tensor, and only where there is another; any other behind the last slot that
- * was visited. */
+/* The next page begins behind the last tensor of a full page, if there is a further tensor, else behind the last
+ * slot that was visited. */
 static void collect(const struct call *call, const Npumem__V1__ListRequest *request, unsigned most,
 		    struct tensor_page *page)
 {

@@ -1,5 +1,5 @@
-/* Space separated lists of words, with the marks of kernels.def: '>' before what is written, '?' behind what may
- * be left out, '*' behind a numbered family ("in*": in0, in1, …). */
+/* Lists of words with a space between two, as in kernels.def. Its marks: '>' before the name of an output, '?'
+ * behind an optional name, '*' behind a numbered family ("in*": in0, in1, …). */
 #ifndef CTL_CORE_LISTS_H
 #define CTL_CORE_LISTS_H
 

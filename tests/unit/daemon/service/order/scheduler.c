@@ -314,7 +314,7 @@ TEST(one_that_gives_way_closes_it_beside_what_is_short)
 	ck_assert_uint_eq(s.scheduler->n_long, 0);
 }
 
-/* What was not known to be long is, and others need not wait for its end. */
+/* An entry turns out to be long while it runs. Others need not wait for its end. */
 TEST(one_that_gives_way_lets_others_start_beside_what_lasts, .to = 2)
 {
 	exclusive_beside(_i, false);
