@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "daemon/rpc/handlers/lists.h"
+#include "daemon/rpc/handlers/operations/lists.h"
 #include "daemon/service/kept/results.h"
 
 /* Of a list it says how much of it can be asked for at once. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "daemon/rpc/calls/call.h"
-#include "daemon/rpc/handlers/lists.h"
+#include "daemon/rpc/handlers/operations/lists.h"
 #include "daemon/rpc/order/gate.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/kept/snapshot.h"

@@ -8,7 +8,7 @@
 
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/recording.h"
-#include "daemon/rpc/handlers/lists.h"
+#include "daemon/rpc/handlers/operations/lists.h"
 #include "daemon/rpc/order/gate.h"
 #include "daemon/service/observed/events.h"
 #include "proto/digest.h"

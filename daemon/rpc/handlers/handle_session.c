@@ -7,7 +7,7 @@
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/replayed.h"
-#include "daemon/rpc/handlers/progress.h"
+#include "daemon/rpc/handlers/operations/progress.h"
 #include "daemon/rpc/resume/detached.h"
 #include "daemon/service/observed/events.h"
 #include "daemon/service/segments.h"

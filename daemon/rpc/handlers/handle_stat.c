@@ -3,7 +3,7 @@
  * first, then they are appended one by one. If there are many sessions, each turn of the loop appends some. */
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/progress.h"
+#include "daemon/rpc/handlers/operations/progress.h"
 
 enum {
 	STAT_ALL = 56, /* fields of Stat */
@@ -285,8 +285,8 @@ static int answer(struct call *call)
 	return status;
 }
 
-/* What is left to count is counted a part at a time, in call->task steps at most. Others may change it as fast:
- * then the rest is counted at once, which by then is little. */
+/* Counts a part of the tensors in each step, for call->task steps at most. If other requests change tensors as fast
+ * as they are counted, answer() counts the rest at once; it is little by then. */
 static int count(struct call *call)
 {
 	uintptr_t steps = (uintptr_t)call->task;

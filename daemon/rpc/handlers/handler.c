@@ -1,6 +1,6 @@
 #include "daemon/rpc/handlers/handler.h"
 
-#include "daemon/rpc/handlers/prepare.h"
+#include "daemon/rpc/handlers/operations/prepare.h"
 
 /* A request that is of no row has been refused when it was decoded. */
 static const struct {

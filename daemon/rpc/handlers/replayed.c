@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/submission.h"
+#include "daemon/rpc/handlers/operations/submission.h"
 #include "daemon/rpc/handlers/tensor_page.h"
 #include "daemon/service/operations.h"
 #include "daemon/service/kept/results.h"

@@ -3,7 +3,7 @@
 
 #include "proto/decode.h"
 #include "daemon/rpc/calls/life.h"
-#include "daemon/rpc/handlers/operate.h"
+#include "daemon/rpc/handlers/operations/operate.h"
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 

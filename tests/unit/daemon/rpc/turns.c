@@ -1,7 +1,7 @@
 /* Requests that wait and run elsewhere, step by step: every order of their ends that matters, and every end of a
  * client in between. */
 #include "daemon/rpc/calls/life.h"
-#include "daemon/rpc/handlers/operate.h"
+#include "daemon/rpc/handlers/operations/operate.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* What calls hold is bounded, and in nobody's books when they are over. */
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/life.h"
-#include "daemon/rpc/handlers/operate.h"
+#include "daemon/rpc/handlers/operations/operate.h"
 
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"

@@ -1,5 +1,5 @@
 /* Who may follow, and when progress is looked for: not at each request, and not where nobody follows. */
-#include "daemon/rpc/handlers/progress.h"
+#include "daemon/rpc/handlers/operations/progress.h"
 
 #include "daemon/service/observed/events.h"
 #include "tests/support/test.h"

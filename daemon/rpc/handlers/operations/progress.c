@@ -1,15 +1,15 @@
 /* The way of events from a ring into a connection, and how far long runs are. What a call is, is read from what it
  * was resolved to, which stays as it is while a thread works on it.
  * Invariant: events are written only where no reply of the same connection is being written (rpc_settle). */
-#include "daemon/rpc/handlers/progress.h"
+#include "daemon/rpc/handlers/operations/progress.h"
 
 #include <npumem/kernels.h>
 #include <stdio.h>
 #include <utlist.h>
 
 #include "daemon/device/tensors/error_context.h"
-#include "daemon/rpc/handlers/submission.h"
-#include "daemon/rpc/handlers/operate.h"
+#include "daemon/rpc/handlers/operations/submission.h"
+#include "daemon/rpc/handlers/operations/operate.h"
 #include "daemon/service/observed/events.h"
 
 enum {

@@ -3,7 +3,7 @@
  * changes while the call has its accesses. So operations are checked before an earlier one has run. One that is
  * refused here is left to its own step. One that was begun and has not run is given up, and is not in the answer.
  */
-#include "daemon/rpc/handlers/chain.h"
+#include "daemon/rpc/handlers/operations/chain.h"
 
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"

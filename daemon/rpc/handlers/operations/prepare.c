@@ -1,5 +1,5 @@
 /* Messages to ops. Counts are checked against the arrays of struct prepare_op before anything is put there. */
-#include "daemon/rpc/handlers/prepare.h"
+#include "daemon/rpc/handlers/operations/prepare.h"
 
 #include <inttypes.h>
 #include <stddef.h>

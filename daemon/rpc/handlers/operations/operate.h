@@ -6,7 +6,7 @@
 #include "daemon/device/operations/op.h"
 #include "daemon/device/tensors/error_context.h"
 #include "daemon/rpc/calls/call.h"
-#include "daemon/rpc/handlers/prepare.h"
+#include "daemon/rpc/handlers/operations/prepare.h"
 #include "daemon/service/kept/notes.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* Between a checked op and its Done. A read's payload comes first in the Done, so that it is gathered where it is
  * sent from; what is said about it follows. Invariant: after op_run nothing can fail, so room for the longest Done
  * is made before. */
-#include "daemon/rpc/handlers/operate.h"
+#include "daemon/rpc/handlers/operations/operate.h"
 
 #include <errno.h>
 #include <inttypes.h>

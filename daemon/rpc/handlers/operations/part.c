@@ -1,5 +1,5 @@
 /* Invariant: what ran is in the answer, and what is not in the answer did not run. */
-#include "daemon/rpc/handlers/part.h"
+#include "daemon/rpc/handlers/operations/part.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #ifndef RPC_CHAIN_H
 #define RPC_CHAIN_H
 
-#include "daemon/rpc/handlers/part.h"
+#include "daemon/rpc/handlers/operations/part.h"
 
 /* The step's one operation, which was begun and costs `cost`, and those behind it run on a thread, as parts of the
  * step; then done(submission). False: the operation is too short or too long for a chain, or is alone; nothing was

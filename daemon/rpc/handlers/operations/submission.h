@@ -2,7 +2,7 @@
 #ifndef RPC_SUBMISSION_H
 #define RPC_SUBMISSION_H
 
-#include "daemon/rpc/handlers/part.h"
+#include "daemon/rpc/handlers/operations/part.h"
 
 /* Goes on until something runs elsewhere, others are to have a turn, or all is done. What a handler returns. */
 int submission_go_on(struct call *call);

@@ -1,13 +1,13 @@
 /* Invariant: a list has as many users as calls that point into its message, and one more while its peer keeps it;
  * its bytes are in the user's books until the last one goes. */
-#include "daemon/rpc/handlers/lists.h"
+#include "daemon/rpc/handlers/operations/lists.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/prepare.h"
+#include "daemon/rpc/handlers/operations/prepare.h"
 #include "daemon/service/operations.h"
 
 struct list {

@@ -1,11 +1,11 @@
 /* The steps of a submit that has started: a step is one operation, a chain of them, or one parallel group with its
  * two queues at once. Each operation of a group has a reply of its own, as the two queues end in any order, and
  * they are put into the answer in the order of the list. */
-#include "daemon/rpc/handlers/submission.h"
+#include "daemon/rpc/handlers/operations/submission.h"
 
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
-#include "daemon/rpc/handlers/chain.h"
+#include "daemon/rpc/handlers/operations/chain.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/service/operations.h"
 

@@ -2,7 +2,7 @@
 #ifndef RPC_PART_H
 #define RPC_PART_H
 
-#include "daemon/rpc/handlers/operate.h"
+#include "daemon/rpc/handlers/operations/operate.h"
 
 enum {
 	SUBMITTED_DONE = 1, /* Submitted.done */

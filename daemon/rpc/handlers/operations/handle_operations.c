@@ -3,8 +3,8 @@
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/progress.h"
-#include "daemon/rpc/handlers/submission.h"
+#include "daemon/rpc/handlers/operations/progress.h"
+#include "daemon/rpc/handlers/operations/submission.h"
 #include "daemon/service/operations.h"
 
 enum {
