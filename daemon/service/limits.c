@@ -57,6 +57,7 @@ void limits_init(struct limits_table *table, const struct heap *heap, const stru
 static void free_user(struct limits_table *table, struct limits_user *user)
 {
 	fair_user_deinit(&user->loop);
+	fair_user_deinit(&user->search);
 	totals_deinit(&user->totals, table->heap);
 	heap_free(table->heap, user);
 }

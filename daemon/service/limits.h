@@ -48,6 +48,7 @@ struct limits_user {
 	struct limits own;
 	struct limits_user *next;
 	struct fair_user loop, tasks; /* its work on the loop, and on the worker threads */
+	struct fair_user search;      /* on the loop: `searching`, beside the thousands of its other requests */
 	struct scheduler_user order;
 	struct packs_account packs; /* of all its tensors */
 	uint64_t stops_until_ns;    /* until then it pays for its compactions (stops.h) */
@@ -55,8 +56,8 @@ struct limits_user {
 	struct occupancy_gaps gaps; /* between them and all that cannot move: waiting.h's */
 
 	/* For waiting.h: its waiting allocations, and its neighbours in turn. */
-	struct waiter *waiters;
-	uint64_t searched; /* the number of its last search */
+	struct waiter *waiters, *searching;
+	uint64_t searched; /* the number of its latest search */
 	struct limits_user *next_turn, *prev_turn;
 };
 

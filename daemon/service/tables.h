@@ -80,7 +80,7 @@ struct waiting {
 	unsigned n;		   /* waiting allocations */
 	uint64_t deadline_ns;	   /* no deadline is earlier; see waiting_expired */
 	uint64_t round;
-	struct waiter *searching; /* NULL: none */
+	struct waiter *repeating; /* whose search is repeated; NULL: none */
 	uint64_t n_searches;	  /* that have begun */
 	bool room;   /* something was freed or moved since the round began */
 	bool is_due; /* since no request was left to try, one came or left, a window began, or a claim may have

@@ -282,7 +282,11 @@ class Kept(Searches):
         begin = time.monotonic()
         self.alice.call(**free(*self.alloc(self.alice, *self.guests)))
         self.search_s = time.monotonic() - begin
-        self.waits = self.bob.post({"alloc": pb.AllocRequest(tensors=[self.compact(self.SHARE)], wait_ms=FOREVER_MS)})
+
+    def bob_waits(self, bytes_per_npu=SHARE, **reuse):
+        tensor = self.compact(bytes_per_npu)
+        tensor.MergeFrom(pb.Allocation(**reuse))
+        self.waits = self.bob.post({"alloc": pb.AllocRequest(tensors=[tensor], wait_ms=FOREVER_MS)})
         self.bob.call(info=pb.InfoRequest())
 
     def check_refused(self, request):
@@ -291,6 +295,7 @@ class Kept(Searches):
         self.assertIn("kept for allocations that wait for room", answer.message)
 
     def test_what_is_freed_after_it_began(self):
+        self.bob_waits()
         sent = self.alice.post({"alloc": pb.AllocRequest(tensors=[*self.guests, self.compact(MIB)])})
         self.bob.call(info=pb.InfoRequest())
         self.carol.call(**free(self.pieces.pop()))
@@ -300,6 +305,7 @@ class Kept(Searches):
         self.assertEqual(self.bob.answers(self.waits)[0].status, pb.OK)
 
     def test_what_it_holds_while_it_searches(self):
+        self.bob_waits()
         self.carol.call(**free(self.pieces.pop()))
         sent = self.alice.post({"alloc": pb.AllocRequest(tensors=[self.compact(MIB), *self.guests])})
         self.bob.call(info=pb.InfoRequest())
@@ -308,6 +314,37 @@ class Kept(Searches):
         self.assertEqual(self.bob.answers(self.waits)[0].status, pb.OK)
         self.assertLess(time.monotonic() - begin, self.search_s / 2)
         self.check_refused(sent)
+
+    def alice_waits(self):
+        """For an address that her own tensor has, so that she holds nobody up."""
+        mine = self.compact(64)
+        mine.spec.address = max(t.place.address for t in self.alice.tensors())
+        self.alice.post({"alloc": pb.AllocRequest(tensors=[*self.guests, mine], wait_ms=FOREVER_MS)})
+        time.sleep(3 * self.search_s)
+
+    def bob_is_served(self):
+        begin = time.monotonic()
+        self.carol.call(**free(*self.pieces))
+        self.assertEqual(self.bob.answers(self.waits)[0].status, pb.OK)
+        self.assertLess(time.monotonic() - begin, self.search_s / 2)
+
+    def test_what_one_that_waits_holds_while_it_searches(self):
+        self.alice_waits()
+        self.bob_waits(4 * MIB, reuse=pb.IF_SAFE)
+        time.sleep(self.search_s)
+        self.carol.call(**free(self.pieces.pop()))
+        self.bob_is_served()
+
+    def test_two_that_wait_are_searched_for_beside_each_other(self):
+        """What Carol frees has no room for Alice's."""
+        self.carol.call(**free(self.pieces.pop()))
+        halves = self.alloc(self.carol, *[self.compact(MIB // 2)] * 2)
+        self.alice_waits()
+        self.bob_waits(MIB, reuse=pb.IF_SAFE)
+        time.sleep(self.search_s)
+        self.carol.call(**free(halves[0]))
+        self.pieces = halves[1:]
+        self.bob_is_served()
 
 
 class Limited(Base):

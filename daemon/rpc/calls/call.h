@@ -128,7 +128,8 @@ struct call {
 
 	/* Of an allocation. */
 	enum tensors_turn turn;
-	bool fits_empty; /* of one that may wait for room, and lacked it: an empty device has it */
+	bool fits_empty;      /* of one that may wait for room, and lacked it: an empty device has it */
+	struct waiter waiter; /* its place in the line for room */
 
 	struct call *next, *prev;	    /* of the peer, the latest first */
 	struct call *next_held, *prev_held; /* of the peer */
@@ -140,7 +141,6 @@ struct call {
 	struct binding binding;
 	struct claim claim; /* what it accesses */
 	struct call_step step;
-	struct waiter waiter;	     /* its place in the line for room */
 	struct tensors_free freeing; /* of a free */
 	struct call_dumping dumping; /* of a dump */
 	struct call_work away;	     /* a step on a thread */
@@ -205,19 +205,19 @@ static inline bool call_is_very_long(int64_t cost)
 /* Whether it waits for room, and is in the order while a place over others is searched for it. */
 static inline bool call_is_searched_for(const struct call *call)
 {
-	return call->rpc->service->waiting.searching == &call->waiter;
+	return waiting_is_searched_for(&call->waiter);
 }
 
-/* Queues a call that may begin, or go on. Other users wait for a search, of which there is one: it takes turns
- * with the thousands of requests that its own user may have, instead of going behind them, or all before them. */
+/* Queues a call that may begin, or go on. Other users may wait for a search: it takes turns with the thousands of
+ * requests that its own user may have, instead of going behind them, or all before them. */
 static inline void call_make_ready(struct call *call)
 {
 	struct service *service = call->rpc->service;
-	struct fair_user *user = call_is_searched_for(call) ? &service->self : &call->session->user->loop;
+	struct limits_user *user = call->session->user;
 
 	call->state = CALL_READY;
 	call->work = (struct fair_work){.run = call->rpc->run_call};
-	fair_queue_add(&service->queue, user, &call->work);
+	fair_queue_add(&service->queue, call_is_searched_for(call) ? &user->search : &user->loop, &call->work);
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* A call in line is tried again from the loop, and in no other way: at once, or, where it may lie over others and
- * so may take many turns, as a request in the order like those that never stood in line. There is one such search
- * at a time, and the others in line go on beside it. Invariant: a waiter is in the service's line exactly while
- * its call's state is CALL_IN_LINE, or it is searched for; and call->error says in line what it lacked when it was
- * last tried. */
+ * so may take many turns, as a request in the order like those that never stood in line. A user has one such
+ * search at a time, and the others in line go on beside it. Invariant: a waiter is in the service's line exactly
+ * while its call's state is CALL_IN_LINE, or it is searched for; and call->error says in line what it lacked when
+ * it was last tried. */
 #include "daemon/rpc/order/line.h"
 
 #include <inttypes.h>
@@ -70,7 +70,7 @@ static void leave_line(struct call *call)
 
 static bool keeps_searched(struct call *call, int status)
 {
-	waiting_search_ended(&call->rpc->service->waiting);
+	waiting_search_ended(&call->rpc->service->waiting, &call->waiter);
 	if (!status || !tensors_lacked_room(call->error) || call_is_cancelled(call)) {
 		leave_line(call);
 		return false;

@@ -1,6 +1,11 @@
 /* A queue for each user, and a queue of the users that have one. Each waiting request is tried at most once per
  * round. A round begins after something was freed or moved, and after each request whose turn it was has been
- * tried in the round before. Invariant: without `is_due` and `room` there is no request to try. */
+ * tried in the round before. Invariant: without `is_due` and `room` there is no request to try.
+ *
+ * The searches of different users go on beside each other. What one of them holds, as of 256 tensors that it has
+ * places for, may be what another one lacks, so a search that failed is repeated once the other one has failed,
+ * too. There is one repeated search at a time: two that fail for each other's sake would begin again without end.
+ */
 #include "daemon/service/order/waiting.h"
 
 #include <utlist.h>
@@ -15,6 +20,11 @@ void waiting_init(struct waiting *waiting, struct limits_table *limits)
 }
 
 /* ---- the queues ---- */
+
+bool waiting_is_searched_for(const struct waiter *waiter)
+{
+	return waiter->user && waiter->user->searching == waiter;
+}
 
 int waiting_add(struct waiting *waiting, struct waiter *waiter, struct npumem_error *error)
 {
@@ -35,6 +45,16 @@ int waiting_add(struct waiting *waiting, struct waiter *waiter, struct npumem_er
 	return 0;
 }
 
+static void search_ends(struct waiting *waiting, struct waiter *waiter)
+{
+	if (!waiting_is_searched_for(waiter))
+		return;
+	waiter->user->searching = NULL;
+	waiter->search_ended = waiting->n_searches;
+	if (waiting->repeating == waiter)
+		waiting->repeating = NULL;
+}
+
 void waiting_remove(struct waiting *waiting, struct waiter *waiter)
 {
 	struct limits_user *user = waiter->user;
@@ -44,8 +64,7 @@ void waiting_remove(struct waiting *waiting, struct waiter *waiter)
 		DL_DELETE2(waiting->first, user, prev_turn, next_turn);
 	limits_give_back(waiting->limits, user, LIMITS_WAITING, 1);
 	waiting->is_due = true;
-	if (waiting->searching == waiter)
-		waiting->searching = NULL;
+	search_ends(waiting, waiter);
 	/* Else the earliest deadline stays: a timer that fires for nothing costs less than a search each time. */
 	if (!--waiting->n)
 		waiting->deadline_ns = WAITING_NEVER;
@@ -182,8 +201,14 @@ static bool is_before(const struct waiter *a, const struct waiter *b)
 	return a->user != b->user ? a->user->searched < b->user->searched : a->tried < b->tried;
 }
 
+static bool may_be_searched_for(const struct waiting *waiting, const struct waiter *waiter, bool is_untried)
+{
+	return waiter->reuses && !waiter->user->searching &&
+	       (is_untried || (waiter->failed_beside && !waiting->repeating));
+}
+
 /* The first request that was not tried in this round and that no other one holds up; a search only if there is no
- * other request, and no search under way. */
+ * other request. */
 static struct waiter *untried(const struct service *service)
 {
 	const struct waiting *waiting = &service->waiting;
@@ -200,7 +225,8 @@ static struct waiter *untried(const struct service *service)
 				return waiter;
 			if (!is_untried)
 				waiter->tried = waiting->round;
-			else if (!waiting->searching && (!search || is_before(waiter, search)))
+			if (may_be_searched_for(waiting, waiter, is_untried) &&
+			    (!search || is_before(waiter, search)))
 				search = waiter;
 			if (has_addresses(waiter) || exceeds(waiter, most))
 				continue;
@@ -217,29 +243,34 @@ void waiting_try_again(struct waiting *waiting, struct limits_user *user)
 	waiting->is_due = true;
 }
 
-/* Those that were tried meanwhile may have failed for what it held. A search held nothing while another one did. */
+/* Those that were tried meanwhile may have failed for what it held. */
 void waiting_gives_back(struct waiting *waiting, const struct waiter *waiter)
 {
-	if (waiter != waiting->searching) {
+	if (!waiting_is_searched_for(waiter)) {
 		waiting->room = true;
 		return;
 	}
 	for (struct waiter *other = first(waiting); other; other = after(other))
 		if (!other->reuses)
 			other->tried = waiting->round - 1;
+		else if (other != waiter &&
+			 (waiting_is_searched_for(other) || other->search_ended >= waiter->search))
+			other->failed_beside = true;
 }
 
 void waiting_search_begins(struct waiting *waiting, struct waiter *waiter)
 {
-	waiting->searching = waiter;
-	waiter->user->searched = ++waiting->n_searches;
+	waiter->user->searching = waiter;
+	waiter->user->searched = waiter->search = ++waiting->n_searches;
+	if (waiter->is_repeated)
+		waiting->repeating = waiter;
 }
 
-void waiting_search_ended(struct waiting *waiting)
+void waiting_search_ended(struct waiting *waiting, struct waiter *waiter)
 {
-	if (waiting->searching->deadline_ns < waiting->deadline_ns)
-		waiting->deadline_ns = waiting->searching->deadline_ns;
-	waiting->searching = NULL;
+	search_ends(waiting, waiter);
+	if (waiter->deadline_ns < waiting->deadline_ns)
+		waiting->deadline_ns = waiter->deadline_ns;
 	waiting->is_due = true;
 }
 
@@ -255,8 +286,11 @@ struct waiter *waiting_next(struct service *service)
 		waiter = untried(service);
 	}
 	waiting->is_due = waiter != NULL;
-	if (waiter)
-		waiter->tried = waiting->round;
+	if (!waiter)
+		return NULL;
+	waiter->is_repeated = waiter->tried == waiting->round;
+	waiter->failed_beside = false;
+	waiter->tried = waiting->round;
 	return waiter;
 }
 
@@ -280,7 +314,7 @@ struct waiter *waiting_expired(struct waiting *waiting, uint64_t now_ns)
 	if (now_ns < waiting->deadline_ns)
 		return NULL;
 	for (struct waiter *waiter = first(waiting); waiter; waiter = after(waiter)) {
-		if (waiter == waiting->searching)
+		if (waiting_is_searched_for(waiter))
 			continue;
 		if (waiter->deadline_ns <= now_ns)
 			return waiter;

@@ -39,8 +39,11 @@ struct waiter {
 	int64_t anywhere;	  /* bytes of each NPU that its tensors without an address need in one piece */
 
 	/* The line's own. */
-	uint64_t tried;		    /* in which round */
-	struct waiter *next, *prev; /* of its user */
+	uint64_t tried;		       /* in which round */
+	uint64_t search, search_ended; /* the number of its latest search; how many had begun when that ended */
+	bool failed_beside;	       /* one that was under way at the same time has given back what it held */
+	bool is_repeated;	       /* tried for this reason */
+	struct waiter *next, *prev;    /* of its user */
 };
 
 void waiting_init(struct waiting *waiting, struct limits_table *limits);
@@ -59,10 +62,12 @@ bool waiting_is_held_back(const struct waiter *waiter);
 
 /* The waiting request to try now, once; NULL: none before something is freed. */
 struct waiter *waiting_next(struct service *service);
-/* The request, which reuses, is tried in many turns: a search. There is one at a time; other requests are tried
+/* The request, which reuses, is tried in many turns: a search. A user has one at a time; other requests are tried
  * beside it, and its deadline waits for its end. */
 void waiting_search_begins(struct waiting *waiting, struct waiter *waiter);
-void waiting_search_ended(struct waiting *waiting);
+void waiting_search_ended(struct waiting *waiting, struct waiter *waiter);
+/* False where it is not queued. */
+bool waiting_is_searched_for(const struct waiter *waiter);
 /* An allocation of many turns holds its room no more; `waiter` is its own, and need not be queued. */
 void waiting_gives_back(struct waiting *waiting, const struct waiter *waiter);
 /* Lets waiting_next try the user's requests once more in this round. */

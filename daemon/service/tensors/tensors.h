@@ -15,7 +15,8 @@ enum { TENSORS_ALLOC_MAX = 256 }; /* of one request */
 enum tensors_turn {
 	TENSORS_AT_ONCE, /* not queued: leaves the largest free extent as it is, if a waiter claims it */
 	TENSORS_LAST,	 /* about to be queued: takes nothing while a waiter claims the largest free extent */
-	TENSORS_HEAD,	 /* queued, its turn: takes any room but the range that another waiter claims */
+	TENSORS_HEAD,	 /* queued, its turn: takes any room but the range that another waiter claims; while it is
+			  * searched for, it holds the largest free extent only if it or its user claims that */
 };
 /* Allocates n <= TENSORS_ALLOC_MAX tensors, in steps (device_alloc_step). 0; INVALID, ALREADY_EXISTS, or
  * device_alloc's status; RESOURCE_EXHAUSTED also if it is not this request's turn. */

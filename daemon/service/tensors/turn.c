@@ -18,14 +18,31 @@ static bool is_in_range(const struct waiter *claimant, struct tensor *const *ten
 	return false;
 }
 
-/* Whether its last step left the largest free extent to the waiter that claims it, if it must. */
-static bool leaves_extent(const struct tensors_alloc *alloc, struct waiting_claims claims)
+static bool has_shrunk(const struct tensors_alloc *alloc)
 {
 	int64_t free_bytes, left;
 
 	device_room(alloc->session->service->device, &free_bytes, &left);
+	return left < alloc->largest;
+}
+
+/* Whether its last step left the largest free extent to the waiter that claims it, if it must. */
+static bool leaves_extent(const struct tensors_alloc *alloc, struct waiting_claims claims)
+{
 	return !claims.extent || alloc->turn == TENSORS_HEAD ||
-	       (alloc->turn == TENSORS_AT_ONCE && left >= alloc->largest);
+	       (alloc->turn == TENSORS_AT_ONCE && !has_shrunk(alloc));
+}
+
+/* The same between two steps. One that holds no others up may never be granted, and what it holds until then would
+ * be kept from those behind it. */
+static bool holds_extent_of_others(const struct tensors_alloc *alloc, struct waiting_claims claims)
+{
+	const struct waiter *claimant;
+
+	if (alloc->turn != TENSORS_HEAD)
+		return !leaves_extent(alloc, claims);
+	claimant = waiting_claims(alloc->session->service, NULL).extent;
+	return claimant && claimant->user != alloc->session->user && has_shrunk(alloc);
 }
 
 static bool may_lie_anywhere(const struct tensors_alloc *alloc)
@@ -99,7 +116,7 @@ int tensors_check_held(struct tensors_alloc *alloc, struct waiting_claims claims
 {
 	int64_t asked;
 
-	if (!n || (!is_in_claimed_range(alloc, claims, n) && leaves_extent(alloc, claims)))
+	if (!n || (!is_in_claimed_range(alloc, claims, n) && !holds_extent_of_others(alloc, claims)))
 		return 0;
 	asked = tensor_bytes_per_npu(alloc->tensors[0]);
 	device_alloc_cancel(&alloc->device);

@@ -645,9 +645,9 @@ TEST(a_search_for_one_in_line_takes_turns_with_its_users_others)
 	rpc = line.talk.rpc;
 	n_others = 0;
 	fair_queue_add(&rpc->service->queue, &line.talk.stranger.user->loop, &other);
-	for (unsigned i = 0; i < 100 && rpc->service->waiting.searching; i++)
+	for (unsigned i = 0; i < 100 && line.talk.stranger.user->searching; i++)
 		turn(&line);
-	ck_assert_ptr_null(rpc->service->waiting.searching);
+	ck_assert_ptr_null(line.talk.stranger.user->searching);
 	ck_assert_uint_ge(n_others, 2);
 	fair_queue_remove(&other);
 	end_turns(&line);
@@ -684,7 +684,7 @@ TEST(others_in_line_go_on_beside_a_search)
 	ck_assert_uint_eq(line.n, 3);
 	ring(&line, 20 * UINT64_C(1000000));
 	answered(&line, 3, 5, NPUMEM_DEADLINE_EXCEEDED);
-	ck_assert_ptr_nonnull(line.talk.world.service.waiting.searching);
+	ck_assert_ptr_nonnull(line.talk.stranger.user->searching);
 	end_turns(&line);
 	line_deinit(&line);
 }

@@ -533,45 +533,114 @@ TEST(who_yields_keeps_nothing)
 	shared_deinit(&shared);
 }
 
-static void search(struct shared *shared, struct waiter *waiter)
+static void search_begins(struct shared *shared, struct waiter *waiter)
 {
 	next_is(shared, waiter);
 	waiting_search_begins(shared->waiting, waiter);
-	next_is(shared, NULL);
+}
+
+static void search_fails(struct shared *shared, struct waiter *waiter)
+{
+	waiting_gives_back(shared->waiting, waiter);
+	waiting_search_ended(shared->waiting, waiter);
+}
+
+/* They are too large to hold others up, and were not tried in this round. */
+static void searches_wait(struct shared *shared, struct waiter *searches, unsigned n)
+{
+	now_ns = WAITING_WINDOW_NS;
+	for (unsigned i = 0; i < n; i++) {
+		searches[i] = asking(i % 2 ? &shared->two : &shared->one, SHARE + 1);
+		searches[i].reuses = true;
+		waiting_add(shared->waiting, &searches[i], NULL);
+	}
+	shared->waiting->round++;
 }
 
 /* One may take as long as hundreds of other tries. */
-TEST(searches_take_turns_and_others_go_on_beside_them)
+TEST(each_user_has_one_search_and_others_go_on_beside_it)
 {
 	struct shared shared;
 	struct waiter searches[3], small;
 
 	shared_init(&shared);
-	now_ns = WAITING_WINDOW_NS;
-	for (unsigned i = 0; i < 3; i++) {
-		searches[i] = asking(i < 2 ? &shared.one : &shared.two, SHARE + 1);
-		searches[i].reuses = true;
-		waiting_add(shared.waiting, &searches[i], NULL);
-	}
+	searches_wait(&shared, searches, 3);
 	small = asking(&shared.two, 64);
 	waiting_add(shared.waiting, &small, NULL);
 	next_is(&shared, &small);
-	search(&shared, &searches[1]);
+	search_begins(&shared, &searches[2]);
+	search_begins(&shared, &searches[1]);
+	next_is(&shared, NULL);
 	shared.waiting->room = true;
 	next_is(&shared, &small);
 	next_is(&shared, NULL);
 	/* It has held room, for the lack of which the small one may have failed. */
-	waiting_gives_back(shared.waiting, &searches[1]);
-	waiting_search_ended(shared.waiting);
+	search_fails(&shared, &searches[2]);
 	next_is(&shared, &small);
-	search(&shared, &searches[2]);
-	waiting_search_ended(shared.waiting);
-	search(&shared, &searches[0]);
-	waiting_remove(shared.waiting, &searches[0]);
-	search(&shared, &searches[1]);
-	waiting_search_ended(shared.waiting);
+	search_begins(&shared, &searches[0]);
 	next_is(&shared, NULL);
-	waiting_add(shared.waiting, &searches[0], NULL);
+	waiting_remove(shared.waiting, &searches[0]);
+	search_begins(&shared, &searches[2]);
+	next_is(&shared, NULL);
+	shared_deinit(&shared);
+}
+
+/* Each may have held what the other one lacked. */
+TEST(searches_that_failed_beside_each_other_are_repeated_one_at_a_time)
+{
+	struct shared shared;
+	struct waiter searches[2];
+
+	shared_init(&shared);
+	searches_wait(&shared, searches, 2);
+	search_begins(&shared, &searches[0]);
+	search_begins(&shared, &searches[1]);
+	next_is(&shared, NULL);
+	/* The second one was under way when the first one gave back, which had ended when the second one did. */
+	search_fails(&shared, &searches[0]);
+	next_is(&shared, NULL);
+	search_fails(&shared, &searches[1]);
+	search_begins(&shared, &searches[0]);
+	next_is(&shared, NULL);
+	search_fails(&shared, &searches[0]);
+	search_begins(&shared, &searches[1]);
+	next_is(&shared, NULL);
+	search_fails(&shared, &searches[1]);
+	/* They were alone: there is no end of it else. */
+	next_is(&shared, NULL);
+	shared_deinit(&shared);
+}
+
+/* The repeated one may have failed for what the other one held, once more. */
+TEST(a_search_that_begins_beside_a_repeated_one_has_it_repeated_again)
+{
+	struct shared shared;
+	struct session third;
+	struct waiter searches[2], late;
+
+	shared_init(&shared);
+	session_init(&third, &shared.world.service, 1003, 1, NULL);
+	searches_wait(&shared, searches, 2);
+	search_begins(&shared, &searches[0]);
+	search_begins(&shared, &searches[1]);
+	search_fails(&shared, &searches[0]);
+	search_fails(&shared, &searches[1]);
+	search_begins(&shared, &searches[0]);
+	late = asking(&third, SHARE + 1);
+	late.reuses = true;
+	waiting_add(shared.waiting, &late, NULL);
+	search_begins(&shared, &late);
+	search_fails(&shared, &searches[0]);
+	search_fails(&shared, &late);
+	search_begins(&shared, &searches[1]);
+	search_fails(&shared, &searches[1]);
+	search_begins(&shared, &searches[0]);
+	search_fails(&shared, &searches[0]);
+	search_begins(&shared, &late);
+	search_fails(&shared, &late);
+	next_is(&shared, NULL);
+	waiting_remove(shared.waiting, &late);
+	session_deinit(&third);
 	shared_deinit(&shared);
 }
 
