@@ -5,9 +5,9 @@ import select
 import time
 import unittest
 
-from support import Client, Endless, TestCase, alloc, beside, dims, fill, free, pb, ref, wait_for
+from support import Client, Endless, TestCase, alloc, beside, dims, fill, free, pb, ref, run, wait_for
 
-ALICE, BOB, CAROL = 12001, 12002, 12003
+ALICE, BOB, CAROL, DAVE = 12001, 12002, 12003, 12004
 MIB = 1 << 20
 COMPACT = {"compact": pb.CompactRequest()}
 # Of latencies beside an attack. A busy machine may disturb any one attempt, but not all.
@@ -222,43 +222,75 @@ class Compactions(TestCase):
         held = [limit.now for limit in limits if limit.key == "request_bytes"]
         self.assertEqual([now < 40 * MIB for now in held], [True], held)
 
-    def test_a_large_tensor_stays_while_others_are_there(self):
+    def test_a_large_tensor_stays(self):
+        """Others may come while it moves."""
         alice = self.client(ALICE)
         alice.call(**alloc("tiny"))
         alice.call(**alloc("large", (1, 64, 1, MIB)))
         alice.call(**alloc("small"))
-        with self.daemon.client(BOB):
-            answer = self.compact(alice)
-            self.assertEqual([move.name for move in answer.compacted.moves], [])
-            alice.call(**free("large"))
-        wait_for(lambda: alice.stat().sessions == 1)
-        # What the first one cost may have to pass.
-        answers = []
-        wait_for(lambda: answers.append(alice.ask(**COMPACT)) or answers[-1].status == pb.OK)
-        self.assertEqual([move.name for move in answers[-1].compacted.moves], ["small"])
+        self.assertEqual([move.name for move in self.compact(alice).compacted.moves], [])
+        alice.call(**free("large"))
+        self.assertEqual([move.name for move in alice.call(**COMPACT).compacted.moves], ["small"])
 
-    def test_a_compaction_waits_for_the_kernels_of_others_and_lets_others_start(self):
-        """Where a kernel that runs long arrived after it."""
-        alice, bob, carol = self.client(ALICE), self.client(BOB), self.client(CAROL)
-        for client in bob, carol:
-            client.call(**alloc("x"))
-        convolution = Endless(bob)
-        convolution.alloc("out2")
-        early, late = self.client(BOB), self.client(BOB)
-        (first,) = early.post(convolution.call())
-        early.answers(early.post({"info": pb.InfoRequest()}))  # so that it has arrived
-        (compaction,) = alice.post(COMPACT)
-        alice.answers(alice.post({"info": pb.InfoRequest()}))
-        (second,) = late.post(convolution.call("out2"))
-        late.answers(late.post({"info": pb.InfoRequest()}))
+    def start(self, client, call):
+        """Its id, once it has arrived."""
+        (sent,) = client.post(call)
+        client.answers(client.post({"info": pb.InfoRequest()}))
+        return sent
+
+    def cancel(self, client, sent):
+        client.post({"cancel": pb.CancelRequest(request_id=sent)})
+        self.assertEqual([answer.status for answer in client.answers([sent])], [pb.CANCELLED])
+
+    def lets_others_start(self, kernel, compacts):
+        """A compaction behind a kernel, where a kernel of another user that runs long arrives after it."""
+        before = Endless(kernel)
+        first = self.start(kernel, before.call())
+        compaction = self.start(compacts, COMPACT)
+        late, carol = self.client(DAVE), self.client(CAROL)
+        second = self.start(late, Endless(late).call())
+        carol.call(**alloc("x"))
         # From here on nothing is before the compaction.
-        early.post({"cancel": pb.CancelRequest(request_id=first)})
-        self.assertEqual([answer.status for answer in early.answers([first])], [pb.CANCELLED])
+        self.cancel(kernel, first)
         carol.sock.settimeout(10)
         carol.call(**fill("x", 1))
-        late.post({"cancel": pb.CancelRequest(request_id=second)})
-        self.assertEqual([answer.status for answer in late.answers([second])], [pb.CANCELLED])
-        self.assertEqual([answer.status for answer in alice.answers([compaction])], [pb.OK])
+        self.cancel(late, second)
+        self.assertEqual([answer.status for answer in compacts.answers([compaction])], [pb.OK])
+
+    def test_a_compaction_waits_for_the_kernels_of_others_and_lets_others_start(self):
+        self.lets_others_start(self.client(BOB), self.client(ALICE))
+
+    def test_one_that_was_sent_while_its_user_was_alone_lets_others_start(self):
+        self.lets_others_start(self.client(ALICE), self.client(ALICE))
+
+    def test_roots_lets_others_start(self):
+        self.lets_others_start(self.client(BOB), self.client())
+
+    def test_thousands_of_short_operations_are_not_before_it(self):
+        """Bob's run on a thread, and take less than a millisecond each."""
+        n = 2000
+        bob, kernel, carol, compacts = self.client(BOB), self.client(DAVE), self.client(CAROL), self.client(ALICE)
+        endless = Endless(kernel)
+        carol.call(**alloc("x"))
+        for name, shape in ("in", (1, 64, 32, 32)), ("w", (64, 4, 32, 32)):
+            bob.call(**alloc(name, shape, pb.FX8, frac_bits=4, start_npu=0))
+            bob.call(**fill(name, 1))
+        spec = pb.Spec(dtype=pb.FX8, shape=dims(1, 4, 1, 1), frac_bits=4)
+        for first in range(0, n, 250):
+            tensors = [pb.Allocation(name=f"o{i}", spec=spec) for i in range(first, first + 250)]
+            bob.call(alloc=pb.AllocRequest(tensors=tensors))
+        runs = self.start(kernel, endless.call())
+        compaction = self.start(compacts, COMPACT)
+        crowd = bob.post(*[run(pb.CONV2D, in_="in", weights="w", out=f"o{i}") for i in range(n)])
+        bob.answers(bob.post({"info": pb.InfoRequest()}))
+        begin = time.monotonic()
+        self.cancel(kernel, runs)
+        carol.call(**fill("x", 2))
+        waited = time.monotonic() - begin
+        self.assertEqual([answer.status for answer in compacts.answers([compaction])], [pb.OK])
+        self.assertTrue(all(answer.status == pb.OK for answer in bob.answers(crowd)))
+        total = time.monotonic() - begin
+        self.assertLess(waited, total / 4)
 
 
 @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")

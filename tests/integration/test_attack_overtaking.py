@@ -4,10 +4,33 @@ request is without an id."""
 import threading
 import unittest
 
-from support import Endless, TestCase, alloc, fill, free, long_alloc, pb, read, ref, submit
+from support import Endless, TestCase, alloc, dims, fill, free, long_alloc, pb, read, ref, submit
 
-ALICE, BOB = 12001, 12002
+ALICE, BOB, CAROL = 12001, 12002, 12003
 MIB = 1 << 20
+
+
+class Readers(TestCase):
+    """Reads that wait for their user's kernel, of a part of what others may read as well."""
+
+    options = ("--npu-bytes", str(4 * MIB))
+
+    def test_others_read_beside_many_that_wait(self):
+        owner, reader, other = self.client(ALICE), self.client(BOB), self.client(CAROL)
+        owner.call(**alloc("weights", (1, 8, 2, 16)))
+        owner.call(**fill("weights", 1))
+        for uid in BOB, CAROL:
+            owner.call(grant=pb.GrantRequest(tensor=ref("weights"), uid=uid, access=pb.ACCESS_READ))
+        handle = reader.call(open=pb.OpenRequest(tensor=ref(f"{ALICE}:weights"))).tensor.handle
+        reader.call(view=pb.ViewRequest(tensor=ref(handle), name="part", to=dims(1, 8, 1, 16)))
+        runs = reader.post(Endless(reader).call())[0]
+        waiting = reader.post(*[submit(fill("out", 1), read("part"))] * 100)
+        reader.answers(reader.post({"info": pb.InfoRequest()}))
+        for client in owner, other:
+            client.sock.settimeout(10)
+            self.assertEqual(client.call(**read(handle, 0, 3)).done.data, b"\1" * 3)
+        reader.call(cancel=pb.CancelRequest(request_id=runs))
+        self.assertTrue(all(answer.status == pb.OK for answer in reader.answers(waiting)))
 
 
 class Cancel(TestCase):

@@ -3,7 +3,7 @@ it, and one that it holds is not freed."""
 
 import unittest
 
-from support import Convolution, TestCase, fill, free, long_alloc, pb, read, submit
+from support import Convolution, Endless, TestCase, alloc, fill, free, long_alloc, pb, read, run, submit
 
 ALICE, BOB = 12001, 12002
 SECONDS = 0.3  # of an operation; how far it is is told every 0.1 s
@@ -87,6 +87,34 @@ class StaleNames(TestCase):
         # Answered by then, or about to be: what is freed is out of its hands.
         (answer,) = self.one.answers([sent])
         self.assertEqual((answer.status, len(answer.submitted.done)), (pb.OK, 3), answer.message)
+
+
+class UnknownRoles(TestCase):
+    """The tensor of an operand that the kernel has not is freed while the run waits for another one."""
+
+    options = ("--npu-bytes", str(8 << 20))
+
+    def is_refused(self, call):
+        kernel, client, other = (self.client(ALICE) for _ in range(3))
+        endless = Endless(kernel)
+        client.call(**alloc("y"))
+        (runs,) = kernel.post(endless.call())
+        kernel.answers(kernel.post({"info": pb.InfoRequest()}))
+        (sent,) = client.post(call)
+        client.answers(client.post({"info": pb.InfoRequest()}))
+        freed = other.post(free("y"))
+        kernel.call(cancel=pb.CancelRequest(request_id=runs))
+        (answer,) = client.answers([sent])
+        self.assertEqual(answer.status, pb.INVALID, answer.message)
+        self.assertIn("bogus", answer.message)
+        self.assertEqual(other.answers(freed)[0].status, pb.OK)
+        self.assert_alive()
+
+    def test_of_a_run(self):
+        self.is_refused(run(pb.RELU, in_="out", out="out", bogus="y"))
+
+    def test_of_a_submit(self):
+        self.is_refused(submit(run(pb.RELU, in_="out", out="out", bogus="y")))
 
 
 if __name__ == "__main__":

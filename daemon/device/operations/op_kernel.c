@@ -326,7 +326,8 @@ static struct op_access kernel_access(struct tensor *tensor, bool output)
 	return (struct op_access){tensor, output, output ? KINDS_FOOTPRINT : KINDS_DATA};
 }
 
-/* Of a run that was checked they are known, in the order of roles. */
+/* Of a run that was checked they are known, in the order of roles. An operand of a role that the kernel has not is
+ * refused when the run is checked: until then it is accessed as well, so that its tensor stays. */
 static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
 {
 	const struct op_work *work = op->work;
@@ -336,8 +337,7 @@ static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
 		accesses[n] = kernel_access(work->tensors[n], work->output[n]);
 	for (unsigned i = 0; !work && i < op->n_operands && i < NPUMEM_OPERANDS_MAX; i++) {
 		int role = roles_find(roles, op->operands[i].role, &number);
-		if (role >= 0)
-			accesses[n++] = kernel_access(op->operands[i].tensor, roles->all[role].output);
+		accesses[n++] = kernel_access(op->operands[i].tensor, role >= 0 && roles->all[role].output);
 	}
 	return n;
 }

@@ -1,7 +1,7 @@
 /* A compaction: some moves are decided and made at a time, so that the loop sees to others in between. Invariant:
  * at the end of each step all tensors are whole, so that it may end there. No other requests run during a
- * step; others run after each TURN_NS. A user that is charged for the time (stops.h) leaves tensors in place that
- * would take too long at once. */
+ * step; others run after each TURN_NS. One that is bounded (stops.h) leaves tensors in place that would take too
+ * long at once. */
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
@@ -30,7 +30,6 @@ struct compacting {
 	bool is_full;	/* no more moves are listed */
 	int64_t before; /* the largest free extent */
 	size_t mark;
-	bool is_charged;
 	uint64_t turn_ns, step_ns; /* when the others were stopped, and when this step began */
 	uint64_t charged_ns;
 };
@@ -106,7 +105,7 @@ static uint64_t now_ns(const struct compacting *compacting)
 
 static void charge(struct compacting *compacting, uint64_t ns)
 {
-	if (compacting->is_charged)
+	if (!compacting->dry_run)
 		stops_charge(compacting->call->session, ns);
 	compacting->charged_ns += ns;
 }
@@ -230,7 +229,6 @@ int resolve_compact(struct call *call)
 	if (call->request->compact->dry_run)
 		return 0;
 	call->entry.is_exclusive = true;
-	call->entry.gives_way = stops_is_charged(call->session);
 	return stops_check(call->session, call->error);
 }
 
@@ -241,10 +239,9 @@ static void begin(struct call *call, bool dry_run, struct compacting *compacting
 	call->task = compacting;
 	compacting->call = call;
 	compacting->dry_run = dry_run;
-	compacting->is_charged = !dry_run && stops_is_charged(call->session);
 	compacting->turn_ns = now_ns(compacting);
 	compacting->at.step_bytes = is_durable ? DURABLE_BYTES : STEP_BYTES;
-	if (compacting->is_charged)
+	if (!dry_run && stops_is_bounded(call->session))
 		compacting->at.most_bytes = is_durable ? DURABLE_BYTES : MOST_BYTES;
 	compacting->before = largest_free(call);
 }

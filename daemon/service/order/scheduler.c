@@ -16,6 +16,11 @@ enum {
 	COMPARED_MAX = 64, /* accesses that one is compared with in a queue, before it counts as not ready */
 	CHECKED_MAX = 8,   /* accesses that are due and checked when one goes */
 	LONG_TURNS = 10, /* with fewer, a neighbour's stream of short lists would keep the device open for ever */
+	/* Entries of one user that are not long, and have started: when an exclusive entry closes the device, it
+	 * and all others wait until these have ended. */
+	SHORT_MOST = 8,
+	SHORT_MORE =
+		2, /* held entries that start when one has left: thousands in one turn would take milliseconds */
 };
 
 void scheduler_init(struct scheduler *scheduler)
@@ -37,14 +42,14 @@ static struct scheduler_queue *queue_of(const struct tensor *root)
 /* ---- entries ---- */
 
 /* Whether all other entries wait for the first one: it is exclusive, and runs or will soon. While an entry of its
- * own user runs they do not wait; if it gives way, neither while a long entry of another user runs. */
+ * own user or a long one of any user runs they do not wait. */
 static bool closes_device(const struct scheduler *scheduler)
 {
 	const struct scheduler_entry *first = scheduler->first;
 
 	if (!first || !first->is_exclusive)
 		return false;
-	return first->is_started || (!first->user->n_started && !(first->gives_way && scheduler->n_long));
+	return first->is_started || (!first->user->n_started && !scheduler->n_long);
 }
 
 /* Whether no exclusive entry keeps it from running. */
@@ -54,7 +59,38 @@ static bool has_device(const struct scheduler *scheduler, const struct scheduler
 
 	if (entry->is_exclusive)
 		return scheduler->first == entry && !scheduler->n_started;
-	return !closes_device(scheduler) && (!exclusive || entry->arrival < exclusive->arrival);
+	if (closes_device(scheduler) || (exclusive && entry->arrival > exclusive->arrival))
+		return false;
+	return !scheduler->n_exclusive || entry->is_long || entry->user->n_short < SHORT_MOST;
+}
+
+/* Adds it to its user's entries that are ready and lack the device, in order of arrival: one that waits for its
+ * user's exclusive entry must not be before one that the exclusive entry waits for. */
+static void hold(struct scheduler *scheduler, struct scheduler_entry *entry)
+{
+	struct scheduler_user *user = entry->user;
+	struct scheduler_entry *before = user->held ? user->held->prev_held : NULL;
+
+	if (entry->is_held || entry->is_exclusive)
+		return;
+	entry->is_held = true;
+	if (!before)
+		DL_APPEND2(scheduler->holding, user, prev_holding, next_holding);
+	while (before && before->arrival > entry->arrival)
+		before = before == user->held ? NULL : before->prev_held;
+	DL_APPEND_ELEM2(user->held, before, entry, prev_held, next_held);
+}
+
+static void unhold(struct scheduler *scheduler, struct scheduler_entry *entry)
+{
+	struct scheduler_user *user = entry->user;
+
+	if (!entry->is_held)
+		return;
+	entry->is_held = false;
+	DL_DELETE2(user->held, entry, prev_held, next_held);
+	if (!user->held)
+		DL_DELETE2(scheduler->holding, user, prev_holding, next_holding);
 }
 
 static void link_behind(struct scheduler_queue *queue, struct scheduler_access *access,
@@ -83,14 +119,25 @@ static void go_in_front(struct scheduler_access *access)
 	queue->last_started = access;
 }
 
+/* `n` is 1 or -1. */
+static void count_started(struct scheduler *scheduler, struct scheduler_entry *entry, size_t n)
+{
+	entry->is_started = n == 1;
+	scheduler->n_started += n;
+	entry->user->n_started += n;
+	*(entry->is_long ? &scheduler->n_long : &entry->user->n_short) += n;
+}
+
 static void start_if_ready(struct scheduler *scheduler, struct scheduler_entry *entry)
 {
-	if (entry->is_started || entry->n_ready < entry->n_accesses || !has_device(scheduler, entry))
+	if (entry->is_started || entry->n_ready < entry->n_accesses)
 		return;
-	entry->is_started = true;
-	scheduler->n_started++;
-	scheduler->n_long += entry->is_long;
-	entry->user->n_started++;
+	if (!has_device(scheduler, entry)) {
+		hold(scheduler, entry);
+		return;
+	}
+	unhold(scheduler, entry);
+	count_started(scheduler, entry, 1);
 	for (size_t i = 0; i < entry->n_accesses; i++)
 		if (entry->accesses[i].root)
 			go_in_front(&entry->accesses[i]);
@@ -126,6 +173,9 @@ static bool is_free_in_queue(struct scheduler_access *access)
 {
 	unsigned n = 0;
 
+	/* However many reads of parts wait before it, for whatever else their entries wait. */
+	if (!access->writes && !access->frees && !record_of(access->root)->n_changes)
+		return true;
 	for (const struct scheduler_access *before = access->prev; before; before = before->prev) {
 		if (conflict(before, access))
 			return false;
@@ -268,6 +318,7 @@ static void enqueue(struct scheduler_access *access)
 	link_behind(queue, access, queue->last);
 	queue->n_footprints += access->footprint;
 	queue->n_needs_root += access->needs_root;
+	record_of(access->root)->n_changes += access->writes || access->frees;
 	count_footprints(access->root, access->footprint);
 	queue->n_waiting++;
 }
@@ -279,6 +330,7 @@ static void dequeue(struct scheduler_access *access)
 	unlink_access(queue, access);
 	queue->n_footprints -= access->footprint;
 	queue->n_needs_root -= access->needs_root;
+	record_of(access->root)->n_changes -= access->writes || access->frees;
 	count_footprints(access->root, -(uint32_t)access->footprint);
 	queue->n_waiting -= !access->is_ready;
 }
@@ -332,9 +384,10 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 	entry->n_accesses = n;
 	entry->n_ready = 0;
 	entry->n_turns = 0;
-	entry->is_started = false;
+	entry->is_started = entry->is_held = false;
 	user->n_accesses += n;
 	DL_APPEND(scheduler->first, entry);
+	scheduler->n_exclusive += entry->is_exclusive;
 	if (entry->is_exclusive)
 		DL_APPEND2(user->exclusive, entry, prev_exclusive, next_exclusive);
 	for (size_t i = 0; i < n; i++) {
@@ -348,15 +401,30 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 	start_if_ready(scheduler, entry);
 }
 
-/* Starts an exclusive entry that is first now, or the entries behind one that has left or gives way now. */
-static void pass_device_on(struct scheduler *scheduler, bool was_closed)
+static void start_held(struct scheduler *scheduler, struct scheduler_user *user, unsigned most)
 {
-	struct scheduler_entry *entry = scheduler->first;
+	while (user->held && most-- && has_device(scheduler, user->held))
+		start_if_ready(scheduler, user->held);
+}
 
-	if (entry && entry->is_exclusive)
-		start_if_ready(scheduler, entry);
-	for (; was_closed && entry && !closes_device(scheduler); entry = entry->next)
-		start_if_ready(scheduler, entry);
+/* Starts an exclusive entry that is first now, and some of the user's held entries. */
+static void pass_on(struct scheduler *scheduler, struct scheduler_user *user)
+{
+	if (scheduler->first && scheduler->first->is_exclusive)
+		start_if_ready(scheduler, scheduler->first);
+	start_held(scheduler, user, SHORT_MORE);
+}
+
+/* The same of all users, as an exclusive entry has left or lets others start now. Each user has some started then,
+ * and as one of these leaves, more start. */
+static void pass_on_to_all(struct scheduler *scheduler)
+{
+	struct scheduler_user *user, *next;
+
+	if (scheduler->first && scheduler->first->is_exclusive)
+		start_if_ready(scheduler, scheduler->first);
+	DL_FOREACH_SAFE2(scheduler->holding, user, next, next_holding)
+	start_held(scheduler, user, SHORT_MOST);
 }
 
 void scheduler_lasts(struct scheduler *scheduler, struct scheduler_entry *entry)
@@ -367,8 +435,9 @@ void scheduler_lasts(struct scheduler *scheduler, struct scheduler_entry *entry)
 		return;
 	entry->is_long = true;
 	scheduler->n_long++;
+	entry->user->n_short--;
 	if (was_closed)
-		pass_device_on(scheduler, true);
+		pass_on_to_all(scheduler);
 }
 
 void scheduler_pauses(struct scheduler *scheduler, struct scheduler_entry *entry)
@@ -389,13 +458,15 @@ static struct scheduler_access *last_before(const struct scheduler_queue *queue,
 }
 
 /* Ready accesses behind one whose range has grown wait for it if they conflict. */
-static void hold_behind(struct scheduler_queue *queue, const struct scheduler_access *access)
+static void hold_behind(struct scheduler *scheduler, struct scheduler_queue *queue,
+			const struct scheduler_access *access)
 {
 	for (struct scheduler_access *at = access->next; at; at = at->next) {
 		if (!at->is_ready || at->entry->is_started || !conflict(access, at))
 			continue;
 		at->is_ready = false;
 		at->entry->n_ready--;
+		unhold(scheduler, at->entry);
 		queue->n_waiting++;
 	}
 }
@@ -411,7 +482,7 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 	/* When it started, it went past accesses that it may conflict with now. */
 	unlink_access(queue, access);
 	link_behind(queue, access, last_before(queue, entry));
-	hold_behind(queue, access);
+	hold_behind(scheduler, queue, access);
 	if (is_free(access)) {
 		go_in_front(access);
 		return true;
@@ -419,12 +490,9 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 	queue->n_waiting++;
 	access->is_ready = false;
 	entry->n_ready--;
-	entry->is_started = false;
-	entry->user->n_started--;
-	scheduler->n_started--;
-	scheduler->n_long -= entry->is_long;
+	count_started(scheduler, entry, -(size_t)1);
 	/* It may wait for an entry behind an exclusive one, which waited for this one. */
-	pass_device_on(scheduler, false);
+	pass_on(scheduler, entry->user);
 	return false;
 }
 
@@ -432,18 +500,21 @@ void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 {
 	struct scheduler_access *accesses = entry->accesses;
 	size_t n = entry->n_accesses;
-	bool was_exclusive = entry->is_exclusive;
 
 	DL_DELETE(scheduler->first, entry);
-	if (was_exclusive)
+	scheduler->n_exclusive -= entry->is_exclusive;
+	if (entry->is_exclusive)
 		DL_DELETE2(entry->user->exclusive, entry, prev_exclusive, next_exclusive);
-	scheduler->n_started -= entry->is_started;
-	scheduler->n_long -= entry->is_started && entry->is_long;
-	entry->user->n_started -= entry->is_started;
+	unhold(scheduler, entry);
+	if (entry->is_started)
+		count_started(scheduler, entry, -(size_t)1);
 	entry->n_accesses = 0;
 	entry->user->n_accesses -= n;
 	dequeue_all(scheduler, accesses, n);
-	pass_device_on(scheduler, was_exclusive);
+	if (entry->is_exclusive)
+		pass_on_to_all(scheduler);
+	else
+		pass_on(scheduler, entry->user);
 }
 
 void scheduler_add_root(const struct tensor *root)
@@ -462,6 +533,7 @@ void scheduler_forget_root(struct scheduler *scheduler, const struct tensor *roo
 		return;
 	count_footprints(root, -(uint32_t)queue->n_footprints);
 	*queue = (struct scheduler_queue){.first = NULL};
+	record_of(root)->n_changes = 0;
 	for (; access; access = next) {
 		next = access->next;
 		access->root = NULL;

@@ -6,8 +6,9 @@
  * that of a root that it meets, conflicts with it. An entry starts when all its accesses are ready. An exclusive
  * entry has the device for itself: it starts when everything that arrived before it is over, and nothing runs.
  * Entries that arrive after it wait for it: those of its own user from the beginning, those of other users only
- * when nothing is before it and nothing of its user runs. So long operations of one user do not make other users
- * wait. An exclusive entry that gives way also lets others start as long as any long operation runs.
+ * when nothing is before it and neither anything of its user nor anything long runs. So nobody waits for long
+ * operations of others. While there is an exclusive entry, few short entries of each user are started at a time,
+ * so that these have soon ended.
  *
  * An entry arrives with all its accesses at once, behind all others. So an entry waits only for earlier ones, and
  * waits form no cycle. Owns no entry and no thread; all calls come from the thread that owns the device. */
@@ -38,6 +39,7 @@ struct scheduler_access {
 /* A user's part of the scheduler; zero at first. */
 struct scheduler_user {
 	size_t n_started, n_accesses;	   /* of its entries; and what the gate counts beside them */
+	size_t n_short;			   /* of n_started, those that are not long */
 	struct scheduler_entry *exclusive; /* in order of arrival */
 	/* The gate's lists of peers whose requests wait: for fewer accesses, and for a share of a round on the
 	 * disk. Two lists, so that a connection that changes tables holds up no other one of its user. */
@@ -45,13 +47,14 @@ struct scheduler_user {
 	/* Since the last round on the disk: one of its allocations that waited for room was served, and the next
 	 * one waits for a share of a round only. Until it has that, it holds up no other user. */
 	bool was_served, is_short;
+	struct scheduler_entry *held; /* ready, not started, in order of arrival */
+	struct scheduler_user *next_holding, *prev_holding;
 };
 
 /* One unfinished request; embedded in its owner. */
 struct scheduler_entry {
 	bool is_exclusive;
-	bool gives_way; /* an exclusive one: others wait for it only while nothing long runs */
-	bool is_long;	/* it may run for more than a millisecond */
+	bool is_long; /* it may run for more than a millisecond */
 	/* Called when it starts, maybe from any call below; again after scheduler_read_too has returned false. */
 	void (*ready)(struct scheduler_entry *entry);
 
@@ -61,15 +64,18 @@ struct scheduler_entry {
 	size_t n_accesses, n_ready;
 	unsigned n_turns; /* after which it has paused */
 	uint64_t arrival;
-	bool is_started;
+	bool is_started, is_held;
 	struct scheduler_entry *next, *prev;			 /* all, in order of arrival */
 	struct scheduler_entry *next_exclusive, *prev_exclusive; /* of its user's */
+	struct scheduler_entry *next_held, *prev_held;		 /* the same */
 };
 
 struct scheduler {
 	uint64_t arrivals;
-	size_t n_started, n_long;      /* n_long: started entries with is_long */
-	struct scheduler_entry *first; /* in order of arrival */
+	size_t n_started, n_long; /* n_long: started entries with is_long */
+	size_t n_exclusive;
+	struct scheduler_user *holding; /* users with held entries */
+	struct scheduler_entry *first;	/* in order of arrival */
 };
 
 void scheduler_init(struct scheduler *scheduler);
@@ -88,8 +94,8 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
  * that is earlier, or has started, conflicts; this one stops, and starts again when there is no conflict. */
 bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *entry,
 			const struct tensor_range *range);
-/* A started entry goes on for longer than is_long says: other users do not wait for an exclusive entry that gives
- * way and waits for this one. */
+/* A started entry goes on for longer than is_long says: other users do not wait for an exclusive entry that waits
+ * for this one. */
 void scheduler_lasts(struct scheduler *scheduler, struct scheduler_entry *entry);
 /* A started entry goes on in another turn, of about a tenth of a millisecond. After ten of them it lasts. */
 void scheduler_pauses(struct scheduler *scheduler, struct scheduler_entry *entry);

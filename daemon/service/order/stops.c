@@ -7,12 +7,16 @@
 
 enum { NS_PER_MS = 1000000 };
 
-bool stops_is_charged(const struct session *session)
+bool stops_is_bounded(const struct session *session)
 {
 	const struct service *service = session->service;
 
-	return service->events.now_ns && service->limits.stop_percent < 100 && service->limits.n_uids > 1 &&
-	       !session_is_admin(session);
+	return service->events.now_ns && service->limits.stop_percent < 100 && !session_is_admin(session);
+}
+
+static bool is_charged(const struct session *session)
+{
+	return stops_is_bounded(session) && session->service->limits.n_uids > 1;
 }
 
 int stops_check(const struct session *session, struct npumem_error *error)
@@ -20,7 +24,7 @@ int stops_check(const struct session *session, struct npumem_error *error)
 	const struct service *service = session->service;
 	uint64_t until_ns = session->user->stops_until_ns, retry_ms;
 
-	if (!stops_is_charged(session) || service->events.now_ns() >= until_ns)
+	if (!is_charged(session) || service->events.now_ns() >= until_ns)
 		return 0;
 	retry_ms = (until_ns - service->events.now_ns() + NS_PER_MS - 1) / NS_PER_MS;
 	npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
@@ -37,7 +41,7 @@ void stops_charge(struct session *session, uint64_t ns)
 	const struct service *service = session->service;
 	uint64_t *until_ns = &session->user->stops_until_ns, now_ns;
 
-	if (!stops_is_charged(session))
+	if (!is_charged(session))
 		return;
 	now_ns = service->events.now_ns();
 	if (*until_ns < now_ns)

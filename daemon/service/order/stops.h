@@ -15,8 +15,9 @@ enum {
 	STOPS_LEAST_NS = 1000000, /* least charge of a compaction: other users wait for its start, too */
 };
 
-/* Whether the session's user pays now. */
-bool stops_is_charged(const struct session *session);
+/* Whether the session's compactions are bounded: they give way, and what would take long at once stays. It does
+ * not depend on which other users are there, as these may come while one runs. */
+bool stops_is_bounded(const struct session *session);
 /* Whether the session may stop others now. 0; RESOURCE_EXHAUSTED with the field retry_ms. */
 int stops_check(const struct session *session, struct npumem_error *error);
 /* Others were stopped for `ns`. */

@@ -42,7 +42,9 @@ struct record {
 	struct session_unnamed *unnamed; /* of the session that it ends with; NULL: it has a name, or is going */
 	uint64_t session_id;		 /* of the session that made it; never changes */
 	uint64_t request;		 /* that made it, if its session has a token; else 0 */
-	uint32_t request_index, maker_cell;   /* the tensor's place in the request; of that session (persist.h) */
+	uint32_t request_index : 10;	      /* the tensor's place in the request */
+	uint32_t n_changes : 22;	      /* of a root: accesses in `queue` with `writes` or `frees` */
+	uint32_t maker_cell;		      /* of that session (persist.h) */
 	struct record *next_made, *prev_made; /* while is_made: of that session's `made` */
 	struct limits_user *user;	      /* the user that is charged */
 	uint32_t uid;			      /* the owner's */

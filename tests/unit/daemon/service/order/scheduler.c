@@ -264,14 +264,18 @@ TEST(nobody_waits_for_a_root_that_goes)
 	ck_assert_ptr_null(s.scheduler->first);
 }
 
+static void add_exclusive(unsigned i)
+{
+	s.entries[i].is_exclusive = true;
+	s.entries[i].ready = on_ready;
+	scheduler_enter(s.scheduler, &s.entries[i], &s.users[i], NULL, 0);
+}
+
 /* Entry 0 runs; entry 1 is exclusive, and is the first as soon as 0 is over; entry 2 came after it. */
-static void exclusive_beside(bool gives_way, bool is_long)
+static void exclusive_beside(bool is_long)
 {
 	add(0, whole(s.other, true));
-	s.entries[1].is_exclusive = true;
-	s.entries[1].gives_way = gives_way;
-	s.entries[1].ready = on_ready;
-	scheduler_enter(s.scheduler, &s.entries[1], &s.users[1], NULL, 0);
+	add_exclusive(1);
 	s.entries[2].is_long = is_long;
 	add(2, whole(s.host, true));
 	leave(0);
@@ -279,11 +283,11 @@ static void exclusive_beside(bool gives_way, bool is_long)
 	add(3, whole(s.other, true));
 }
 
-TEST(an_exclusive_one_closes_the_device_once_it_is_first, .to = 4)
+TEST(an_exclusive_one_closes_the_device_once_it_is_first, .to = 2)
 {
-	exclusive_beside(_i % 2, _i / 2);
-	/* One that gives way lets others start beside what is long. */
-	ck_assert_int_eq(runs(3), _i == 3);
+	exclusive_beside(_i);
+	/* It lets others start beside what is long. */
+	ck_assert_int_eq(runs(3), _i);
 	if (runs(3))
 		leave(3);
 	leave(2);
@@ -293,15 +297,15 @@ TEST(an_exclusive_one_closes_the_device_once_it_is_first, .to = 4)
 	leave(1);
 	ck_assert(runs(4));
 	leave(4);
-	if (_i != 3)
+	if (!_i)
 		leave(3);
 	ck_assert_ptr_null(s.scheduler->first);
 }
 
 /* What is long is over, and what is short still runs: from here on everybody waits. */
-TEST(one_that_gives_way_closes_it_beside_what_is_short)
+TEST(an_exclusive_one_closes_the_device_beside_what_is_short)
 {
-	exclusive_beside(true, true);
+	exclusive_beside(true);
 	leave(2);
 	ck_assert(runs(3) && !runs(1));
 	add(4, whole(s.host, true));
@@ -315,32 +319,28 @@ TEST(one_that_gives_way_closes_it_beside_what_is_short)
 }
 
 /* An entry turns out to be long while it runs. Others need not wait for its end. */
-TEST(one_that_gives_way_lets_others_start_beside_what_lasts, .to = 2)
+TEST(others_start_beside_what_lasts)
 {
-	exclusive_beside(_i, false);
+	exclusive_beside(false);
 	ck_assert(!runs(3));
 	scheduler_lasts(s.scheduler, &s.entries[2]);
-	ck_assert_int_eq(runs(3), _i);
-	ck_assert(!runs(1));
+	ck_assert(runs(3) && !runs(1));
 	scheduler_lasts(s.scheduler, &s.entries[2]);
 	ck_assert_uint_eq(s.scheduler->n_long, 1);
 	leave(2);
 	ck_assert_uint_eq(s.scheduler->n_long, 0);
-	if (_i)
-		leave(3);
+	leave(3);
 	ck_assert(runs(1));
 	scheduler_lasts(s.scheduler, &s.entries[1]);
 	ck_assert_uint_eq(s.scheduler->n_long, 0);
 	leave(1);
-	if (!_i)
-		leave(3);
 	ck_assert_ptr_null(s.scheduler->first);
 }
 
 /* A stream of lists of a few turns each would keep the exclusive one waiting for ever. */
-TEST(one_that_gives_way_waits_for_few_turns_alone)
+TEST(an_exclusive_one_waits_for_few_turns_alone)
 {
-	exclusive_beside(true, false);
+	exclusive_beside(false);
 	for (unsigned turn = 1; turn < 10; turn++)
 		scheduler_pauses(s.scheduler, &s.entries[2]);
 	ck_assert(!runs(3));
@@ -351,6 +351,107 @@ TEST(one_that_gives_way_waits_for_few_turns_alone)
 	ck_assert(runs(1));
 	leave(1);
 	ck_assert_uint_eq(s.scheduler->n_long, 0);
+}
+
+static void add_read_of(unsigned i, unsigned user)
+{
+	s.accesses[i][0] = whole(s.host, false);
+	s.entries[i].ready = on_ready;
+	scheduler_enter(s.scheduler, &s.entries[i], &s.users[user], s.accesses[i], 1);
+}
+
+static unsigned n_running(unsigned from, unsigned to)
+{
+	unsigned n = 0;
+
+	for (unsigned i = from; i < to; i++)
+		n += runs(i);
+	return n;
+}
+
+/* Entry 0 is long, entry 1 exclusive; then comes a crowd of one user, that others would wait for. */
+TEST(few_of_a_crowd_are_before_an_exclusive_one)
+{
+	enum { CROWD = 100, END = 2 + CROWD, FEW = 8 };
+	unsigned n_started = FEW;
+
+	s.entries[0].is_long = true;
+	add(0, whole(s.other, true));
+	add_exclusive(1);
+	for (unsigned i = 2; i < END; i++)
+		add_read_of(i, 2);
+	ck_assert_uint_eq(n_running(2, END), FEW);
+	/* As one ends, another one begins. */
+	leave(2);
+	ck_assert_uint_eq(n_running(3, END), FEW);
+	/* Of another user. */
+	add(END, whole(s.guest, false));
+	ck_assert(runs(END));
+	leave(END);
+	leave(0);
+	for (unsigned i = 3; i < 3 + FEW; i++) {
+		ck_assert(!runs(1));
+		leave(i);
+	}
+	ck_assert(runs(1));
+	ck_assert_uint_eq(n_running(3 + FEW, END), 0);
+	/* The others begin, but not thousands in one turn. */
+	leave(1);
+	for (unsigned i = 3 + FEW; i < END; i++) {
+		ck_assert_uint_eq(n_running(i, END), n_started < END - i ? n_started : END - i);
+		leave(i);
+		n_started++;
+	}
+	ck_assert_ptr_null(s.scheduler->first);
+	ck_assert_ptr_null(s.scheduler->holding);
+}
+
+/* Entry 1 is exclusive, and its user's entry 2 waits for it, while entry 0, which the exclusive one waits for as
+ * well, becomes ready after entry 2 is. */
+TEST(what_is_held_starts_in_the_order_of_arrival)
+{
+	add(3, whole(s.other, true));
+	s.accesses[0][0] = whole(s.other, true);
+	s.entries[0].ready = on_ready;
+	scheduler_enter(s.scheduler, &s.entries[0], &s.users[1], s.accesses[0], 1);
+	add_exclusive(4);
+	add_exclusive(1);
+	add_read_of(2, 1);
+	for (unsigned i = 5; i < 13; i++)
+		add_read_of(i, 1);
+	ck_assert(!runs(0) && !runs(2));
+	leave(3);
+	ck_assert(runs(0) && !runs(4));
+	leave(0);
+	ck_assert(runs(4));
+	leave(4);
+	ck_assert(runs(1) && !runs(2));
+	leave(1);
+	ck_assert_uint_eq(n_running(2, 3) + n_running(5, 13), 8);
+	for (unsigned i = 2; i < 13; i = i == 2 ? 5 : i + 1)
+		leave(i);
+	ck_assert_ptr_null(s.scheduler->first);
+}
+
+/* They wait for something else, and others would wait for them. */
+TEST(reads_that_wait_hold_up_no_read)
+{
+	enum { READS = 100 };
+
+	add(0, whole(s.host, true));
+	for (unsigned i = 1; i <= READS; i++) {
+		s.accesses[i][0] = access(s.other, false, 0, 10);
+		s.accesses[i][1] = whole(s.host, true);
+		s.entries[i].ready = on_ready;
+		scheduler_enter(s.scheduler, &s.entries[i], &s.users[i], s.accesses[i], 2);
+	}
+	add(READS + 1, access(s.other, false, 0, 10));
+	ck_assert(!runs(1) && runs(READS + 1));
+	/* Not before what is written, and not hidden by the reads between. */
+	add(READS + 2, whole(s.other, true));
+	add(READS + 3, access(s.other, false, 0, 10));
+	ck_assert(!runs(READS + 2) && !runs(READS + 3));
+	leave_all(READS + 4);
 }
 
 /* Entry 2 writes what entry 1 is to read, and came after it; it could write already, but for another tensor. */
@@ -402,9 +503,7 @@ TEST(one_that_waits_again_passes_the_device_on)
 
 	looks.needs_root = true;
 	add(0, whole(s.other, true));
-	s.entries[1].is_exclusive = true;
-	s.entries[1].ready = on_ready;
-	scheduler_enter(s.scheduler, &s.entries[1], &s.users[1], NULL, 0);
+	add_exclusive(1);
 	s.accesses[2][0] = whole(s.host, true);
 	s.entries[2].ready = on_ready;
 	scheduler_enter(s.scheduler, &s.entries[2], &s.users[1], s.accesses[2], 1);
