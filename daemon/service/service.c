@@ -26,7 +26,7 @@ int service_init(struct service *service, struct device *device, const struct he
 	device_keep_for_owner(device, sizeof(struct record));
 	recorder_init(&service->recorder, heap, &service->queue, &service->self);
 	service->persist = (struct persist){.heap = heap};
-	scheduler_init(&service->scheduler);
+	scheduler_init(&service->scheduler, &service->queue, &service->self);
 	return names_init(&service->names, heap, seed);
 }
 

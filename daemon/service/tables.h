@@ -83,6 +83,7 @@ struct waiting {
 	struct waiter *repeating; /* whose search is repeated; NULL: none */
 	uint64_t n_searches;	  /* that have begun */
 	bool room;   /* something was freed or moved since the round began */
+	bool has_yielded; /* since then a search has ended for what another request claims */
 	bool is_due; /* since no request was left to try, one came or left, a window began, or a claim may have
 			changed */
 };

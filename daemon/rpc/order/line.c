@@ -192,7 +192,7 @@ void line_tick(struct rpc *rpc)
 
 	if (is_closed(rpc))
 		return;
-	rpc->service->waiting.is_due = true;
+	waiting_claims_changed(&rpc->service->waiting);
 	line_serve(rpc);
 	end = rpc_spell_end(rpc);
 	while (!rpc_spell_is_over(rpc, end) && (waiter = waiting_expired(&rpc->service->waiting, rpc->now_ns())))

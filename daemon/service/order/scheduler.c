@@ -5,6 +5,7 @@
 #include "daemon/service/order/scheduler.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <utlist.h>
 
 #include "daemon/device/tensors/meetings.h"
@@ -14,24 +15,25 @@
  * millisecond. No more than COMPARED_MAX ever run at once. */
 enum {
 	COMPARED_MAX = 64, /* accesses that one is compared with in a queue, before it counts as not ready */
-	CHECKED_MAX = 8,   /* accesses that are due and checked when one goes */
+	CHECKED_MAX = 8,   /* accesses that are due and checked when one goes; the others in later turns */
 	LONG_TURNS = 10, /* with fewer, a neighbour's stream of short lists would keep the device open for ever */
 	/* Entries of one user that are not long, and have started: when an exclusive entry closes the device, it
 	 * and all others wait until these have ended. */
 	SHORT_MOST = 8,
-	SHORT_MORE =
-		2, /* held entries that start when one has left: thousands in one turn would take milliseconds */
+	STARTED_MAX = 64, /* held entries that start at once, the others in later turns */
 };
 
-void scheduler_init(struct scheduler *scheduler)
+static void run_work(struct fair_work *work);
+
+void scheduler_init(struct scheduler *scheduler, struct fair_queue *queue, struct fair_user *self)
 {
-	*scheduler = (struct scheduler){.arrivals = 0};
+	*scheduler = (struct scheduler){.queue = queue, .self = self, .work.run = run_work};
 }
 
 void scheduler_deinit(struct scheduler *scheduler)
 {
 	assert(!scheduler->first);
-	(void)scheduler;
+	fair_queue_remove(&scheduler->work);
 }
 
 static struct scheduler_queue *queue_of(const struct tensor *root)
@@ -64,33 +66,44 @@ static bool has_device(const struct scheduler *scheduler, const struct scheduler
 	return !scheduler->n_exclusive || entry->is_long || entry->user->n_short < SHORT_MOST;
 }
 
-/* Adds it to its user's entries that are ready and lack the device, in order of arrival: one that waits for its
- * user's exclusive entry must not be before one that the exclusive entry waits for. */
+/* Adds it to its user's entries that are ready and lack the device. */
 static void hold(struct scheduler *scheduler, struct scheduler_entry *entry)
 {
 	struct scheduler_user *user = entry->user;
-	struct scheduler_entry *before = user->held ? user->held->prev_held : NULL;
 
-	if (entry->is_held || entry->is_exclusive)
+	if (entry->held_in || entry->is_exclusive)
 		return;
-	entry->is_held = true;
-	if (!before)
+	entry->held_in =
+		user->exclusive && entry->arrival > user->exclusive->arrival ? &user->behind : &user->held;
+	if (entry->held_in == &user->held && !user->held)
 		DL_APPEND2(scheduler->holding, user, prev_holding, next_holding);
-	while (before && before->arrival > entry->arrival)
-		before = before == user->held ? NULL : before->prev_held;
-	DL_APPEND_ELEM2(user->held, before, entry, prev_held, next_held);
+	DL_APPEND2(*entry->held_in, entry, prev_held, next_held);
 }
 
 static void unhold(struct scheduler *scheduler, struct scheduler_entry *entry)
 {
 	struct scheduler_user *user = entry->user;
 
-	if (!entry->is_held)
+	if (!entry->held_in)
 		return;
-	entry->is_held = false;
-	DL_DELETE2(user->held, entry, prev_held, next_held);
-	if (!user->held)
+	DL_DELETE2(*entry->held_in, entry, prev_held, next_held);
+	if (entry->held_in == &user->held && !user->held)
 		DL_DELETE2(scheduler->holding, user, prev_holding, next_holding);
+	entry->held_in = NULL;
+}
+
+/* An exclusive entry of the user has left: others wait for the next one only. */
+static void hold_anew(struct scheduler *scheduler, struct scheduler_user *user)
+{
+	struct scheduler_entry *entry, *next;
+
+	DL_FOREACH_SAFE2(user->behind, entry, next, next_held)
+	{
+		if (user->exclusive && entry->arrival > user->exclusive->arrival)
+			continue;
+		unhold(scheduler, entry);
+		hold(scheduler, entry);
+	}
 }
 
 static void link_behind(struct scheduler_queue *queue, struct scheduler_access *access,
@@ -252,6 +265,7 @@ static bool is_free(struct scheduler_access *access)
 
 static void check(struct scheduler *scheduler, struct scheduler_access *access)
 {
+	access->is_put_off = false;
 	if (!is_free(access))
 		return;
 	access->is_ready = true;
@@ -264,6 +278,24 @@ static void check(struct scheduler *scheduler, struct scheduler_access *access)
 static bool writes_whole(const struct scheduler_access *access)
 {
 	return access->writes && is_whole(access);
+}
+
+static void go_on_later(struct scheduler *scheduler)
+{
+	fair_queue_add(scheduler->queue, scheduler->self, &scheduler->work);
+}
+
+/* It is checked in another turn. */
+static void put_off(struct scheduler *scheduler, struct scheduler_access *access)
+{
+	struct scheduler_entry *entry = access->entry;
+
+	access->is_put_off = true;
+	if (entry->is_put_off)
+		return;
+	entry->is_put_off = true;
+	DL_APPEND2(scheduler->put_off, entry, prev_put_off, next_put_off);
+	go_on_later(scheduler);
 }
 
 /* `gone`: an access that leaves this queue. NULL: accesses to a root that this one meets have left. */
@@ -280,6 +312,8 @@ static void check_queue(struct scheduler *scheduler, const struct tensor *root,
 		access->is_due |= !access->is_ready && (!gone || conflict(gone, access));
 		if (access->is_due && n_checked++ < CHECKED_MAX)
 			check(scheduler, access);
+		else if (access->is_due)
+			put_off(scheduler, access);
 		/* All later ones wait for it. A long backlog on a tensor is not walked each time one leaves. */
 		if (writes_whole(access) && !queue->n_needs_root)
 			return;
@@ -384,7 +418,8 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 	entry->n_accesses = n;
 	entry->n_ready = 0;
 	entry->n_turns = 0;
-	entry->is_started = entry->is_held = false;
+	entry->is_started = entry->is_put_off = false;
+	entry->held_in = NULL;
 	user->n_accesses += n;
 	DL_APPEND(scheduler->first, entry);
 	scheduler->n_exclusive += entry->is_exclusive;
@@ -392,7 +427,7 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 		DL_APPEND2(user->exclusive, entry, prev_exclusive, next_exclusive);
 	for (size_t i = 0; i < n; i++) {
 		accesses[i].entry = entry;
-		accesses[i].is_ready = false;
+		accesses[i].is_ready = accesses[i].is_put_off = false;
 		enqueue(&accesses[i]);
 		accesses[i].is_ready = is_free(&accesses[i]);
 		entry->n_ready += accesses[i].is_ready;
@@ -401,30 +436,78 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 	start_if_ready(scheduler, entry);
 }
 
-static void start_held(struct scheduler *scheduler, struct scheduler_user *user, unsigned most)
+static void start_held(struct scheduler *scheduler, struct scheduler_user *user, unsigned *most)
 {
-	while (user->held && most-- && has_device(scheduler, user->held))
+	while (user->held && has_device(scheduler, user->held)) {
+		if (!*most) {
+			go_on_later(scheduler);
+			return;
+		}
+		--*most;
 		start_if_ready(scheduler, user->held);
+	}
 }
 
-/* Starts an exclusive entry that is first now, and some of the user's held entries. */
-static void pass_on(struct scheduler *scheduler, struct scheduler_user *user)
+static void start_exclusive(struct scheduler *scheduler)
 {
 	if (scheduler->first && scheduler->first->is_exclusive)
 		start_if_ready(scheduler, scheduler->first);
-	start_held(scheduler, user, SHORT_MORE);
 }
 
-/* The same of all users, as an exclusive entry has left or lets others start now. Each user has some started then,
- * and as one of these leaves, more start. */
+/* Starts an exclusive entry that is first now, and the user's held entries. */
+static void pass_on(struct scheduler *scheduler, struct scheduler_user *user)
+{
+	unsigned most = STARTED_MAX;
+
+	start_exclusive(scheduler);
+	start_held(scheduler, user, &most);
+}
+
+/* The same of all users, as an exclusive entry has left or lets others start now. */
 static void pass_on_to_all(struct scheduler *scheduler)
 {
 	struct scheduler_user *user, *next;
+	unsigned most = STARTED_MAX;
 
-	if (scheduler->first && scheduler->first->is_exclusive)
-		start_if_ready(scheduler, scheduler->first);
+	start_exclusive(scheduler);
 	DL_FOREACH_SAFE2(scheduler->holding, user, next, next_holding)
-	start_held(scheduler, user, SHORT_MOST);
+	start_held(scheduler, user, &most);
+}
+
+static struct scheduler_access *first_put_off(const struct scheduler_entry *entry)
+{
+	for (size_t i = 0; i < entry->n_accesses; i++)
+		if (entry->accesses[i].is_put_off)
+			return &entry->accesses[i];
+	return NULL;
+}
+
+static void check_put_off(struct scheduler *scheduler)
+{
+	struct scheduler_entry *entry;
+	struct scheduler_access *access;
+
+	for (unsigned n = 0; n < CHECKED_MAX && (entry = scheduler->put_off); n++) {
+		access = first_put_off(entry);
+		if (!access) {
+			DL_DELETE2(scheduler->put_off, entry, prev_put_off, next_put_off);
+			entry->is_put_off = false;
+			continue;
+		}
+		access->is_put_off = false;
+		if (!access->is_ready)
+			check(scheduler, access);
+	}
+}
+
+static void run_work(struct fair_work *work)
+{
+	struct scheduler *scheduler = (struct scheduler *)((char *)work - offsetof(struct scheduler, work));
+
+	check_put_off(scheduler);
+	pass_on_to_all(scheduler);
+	if (scheduler->put_off)
+		go_on_later(scheduler);
 }
 
 void scheduler_lasts(struct scheduler *scheduler, struct scheduler_entry *entry)
@@ -438,6 +521,8 @@ void scheduler_lasts(struct scheduler *scheduler, struct scheduler_entry *entry)
 	entry->user->n_short--;
 	if (was_closed)
 		pass_on_to_all(scheduler);
+	else
+		pass_on(scheduler, entry->user);
 }
 
 void scheduler_pauses(struct scheduler *scheduler, struct scheduler_entry *entry)
@@ -506,15 +591,19 @@ void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 	if (entry->is_exclusive)
 		DL_DELETE2(entry->user->exclusive, entry, prev_exclusive, next_exclusive);
 	unhold(scheduler, entry);
+	if (entry->is_put_off)
+		DL_DELETE2(scheduler->put_off, entry, prev_put_off, next_put_off);
 	if (entry->is_started)
 		count_started(scheduler, entry, -(size_t)1);
 	entry->n_accesses = 0;
 	entry->user->n_accesses -= n;
 	dequeue_all(scheduler, accesses, n);
-	if (entry->is_exclusive)
-		pass_on_to_all(scheduler);
-	else
+	if (!entry->is_exclusive) {
 		pass_on(scheduler, entry->user);
+		return;
+	}
+	hold_anew(scheduler, entry->user);
+	pass_on_to_all(scheduler);
 }
 
 void scheduler_add_root(const struct tensor *root)
@@ -537,6 +626,7 @@ void scheduler_forget_root(struct scheduler *scheduler, const struct tensor *roo
 	for (; access; access = next) {
 		next = access->next;
 		access->root = NULL;
+		access->is_put_off = false;
 		if (access->is_ready)
 			continue;
 		access->is_ready = true;

@@ -16,6 +16,7 @@
 #define SERVICE_SCHEDULER_H
 
 #include "daemon/device/operations/op.h"
+#include "daemon/service/order/fair_queue.h"
 
 struct rpc_peer;
 struct scheduler_entry;
@@ -33,7 +34,8 @@ struct scheduler_access {
 	struct scheduler_entry *entry;
 	struct scheduler_access *next, *prev; /* in the root's queue */
 	bool is_ready;
-	bool is_due; /* not ready, and to be checked again */
+	bool is_due;	 /* not ready, and to be checked again */
+	bool is_put_off; /* in another turn */
 };
 
 /* A user's part of the scheduler; zero at first. */
@@ -47,7 +49,8 @@ struct scheduler_user {
 	/* Since the last round on the disk: one of its allocations that waited for room was served, and the next
 	 * one waits for a share of a round only. Until it has that, it holds up no other user. */
 	bool was_served, is_short;
-	struct scheduler_entry *held; /* ready, not started, in order of arrival */
+	struct scheduler_entry *held;	/* ready, not started: they lack the device, or start in another turn */
+	struct scheduler_entry *behind; /* the same, behind the user's exclusive entry */
 	struct scheduler_user *next_holding, *prev_holding;
 };
 
@@ -64,10 +67,12 @@ struct scheduler_entry {
 	size_t n_accesses, n_ready;
 	unsigned n_turns; /* after which it has paused */
 	uint64_t arrival;
-	bool is_started, is_held;
+	bool is_started, is_put_off;				 /* is_put_off: an access of it is */
+	struct scheduler_entry **held_in;			 /* its user's `held` or `behind`; NULL: neither */
 	struct scheduler_entry *next, *prev;			 /* all, in order of arrival */
 	struct scheduler_entry *next_exclusive, *prev_exclusive; /* of its user's */
-	struct scheduler_entry *next_held, *prev_held;		 /* the same */
+	struct scheduler_entry *next_held, *prev_held;		 /* in held_in */
+	struct scheduler_entry *next_put_off, *prev_put_off;
 };
 
 struct scheduler {
@@ -75,10 +80,15 @@ struct scheduler {
 	size_t n_started, n_long; /* n_long: started entries with is_long */
 	size_t n_exclusive;
 	struct scheduler_user *holding; /* users with held entries */
-	struct scheduler_entry *first;	/* in order of arrival */
+	struct scheduler_entry *put_off;
+	struct fair_queue *queue; /* of the loop: for work that is done for all users, in later turns */
+	struct fair_user *self;
+	struct fair_work work;
+	struct scheduler_entry *first; /* in order of arrival */
 };
 
-void scheduler_init(struct scheduler *scheduler);
+/* Some of its work is put off to a later turn of `queue`, as `self`'s. */
+void scheduler_init(struct scheduler *scheduler, struct fair_queue *queue, struct fair_user *self);
 /* It must be empty. */
 void scheduler_deinit(struct scheduler *scheduler);
 

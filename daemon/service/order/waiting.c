@@ -55,6 +55,12 @@ static void search_ends(struct waiting *waiting, struct waiter *waiter)
 		waiting->repeating = NULL;
 }
 
+void waiting_claims_changed(struct waiting *waiting)
+{
+	waiting->is_due = true;
+	waiting->room |= waiting->has_yielded;
+}
+
 void waiting_remove(struct waiting *waiting, struct waiter *waiter)
 {
 	struct limits_user *user = waiter->user;
@@ -63,7 +69,7 @@ void waiting_remove(struct waiting *waiting, struct waiter *waiter)
 	if (!user->waiters)
 		DL_DELETE2(waiting->first, user, prev_turn, next_turn);
 	limits_give_back(waiting->limits, user, LIMITS_WAITING, 1);
-	waiting->is_due = true;
+	waiting_claims_changed(waiting);
 	search_ends(waiting, waiter);
 	/* Else the earliest deadline stays: a timer that fires for nothing costs less than a search each time. */
 	if (!--waiting->n)
@@ -281,7 +287,7 @@ struct waiter *waiting_next(struct service *service)
 
 	/* Not earlier: if something is freed all the time, the last ones must be tried, too. */
 	if (!waiter && waiting->room) {
-		waiting->room = false;
+		waiting->room = waiting->has_yielded = false;
 		waiting->round++;
 		waiter = untried(service);
 	}

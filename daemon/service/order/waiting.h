@@ -80,7 +80,10 @@ struct waiting_claims {
 };
 /* The claims that a request of `user` must respect. */
 struct waiting_claims waiting_claims(const struct service *service, const struct limits_user *user);
-/* When the end of a window may let other requests be tried: the caller sets `is_due` then. Or WAITING_NEVER. */
+/* A request that claims room may claim it no more. */
+void waiting_claims_changed(struct waiting *waiting);
+/* When the end of a window may let other requests be tried: the caller calls waiting_claims_changed then. Or
+ * WAITING_NEVER. */
 uint64_t waiting_window_end(const struct service *service);
 
 /* The first whose deadline is over, but not the one that is searched for; or NULL. */

@@ -118,6 +118,7 @@ int tensors_check_held(struct tensors_alloc *alloc, struct waiting_claims claims
 
 	if (!n || (!is_in_claimed_range(alloc, claims, n) && !holds_extent_of_others(alloc, claims)))
 		return 0;
+	alloc->session->service->waiting.has_yielded |= alloc->turn == TENSORS_HEAD;
 	asked = tensor_bytes_per_npu(alloc->tensors[0]);
 	device_alloc_cancel(&alloc->device);
 	return refuse_turn(alloc, asked, error);

@@ -369,11 +369,18 @@ static unsigned n_running(unsigned from, unsigned to)
 	return n;
 }
 
+static void later_turns(void)
+{
+	struct fair_work *work;
+
+	while ((work = fair_queue_take(&s.world.service.queue)))
+		work->run(work);
+}
+
 /* Entry 0 is long, entry 1 exclusive; then comes a crowd of one user, that others would wait for. */
 TEST(few_of_a_crowd_are_before_an_exclusive_one)
 {
-	enum { CROWD = 100, END = 2 + CROWD, FEW = 8 };
-	unsigned n_started = FEW;
+	enum { CROWD = 100, END = 2 + CROWD, FEW = 8, AT_ONCE = 64 };
 
 	s.entries[0].is_long = true;
 	add(0, whole(s.other, true));
@@ -381,56 +388,125 @@ TEST(few_of_a_crowd_are_before_an_exclusive_one)
 	for (unsigned i = 2; i < END; i++)
 		add_read_of(i, 2);
 	ck_assert_uint_eq(n_running(2, END), FEW);
-	/* As one ends, another one begins. */
+	/* As one ends, or turns out to be long, another one begins. */
 	leave(2);
 	ck_assert_uint_eq(n_running(3, END), FEW);
+	scheduler_lasts(s.scheduler, &s.entries[3]);
+	ck_assert_uint_eq(n_running(4, END), FEW);
 	/* Of another user. */
 	add(END, whole(s.guest, false));
 	ck_assert(runs(END));
 	leave(END);
+	leave(3);
 	leave(0);
-	for (unsigned i = 3; i < 3 + FEW; i++) {
+	for (unsigned i = 4; i < 4 + FEW; i++) {
 		ck_assert(!runs(1));
 		leave(i);
 	}
 	ck_assert(runs(1));
-	ck_assert_uint_eq(n_running(3 + FEW, END), 0);
+	ck_assert_uint_eq(n_running(4 + FEW, END), 0);
 	/* The others begin, but not thousands in one turn. */
 	leave(1);
-	for (unsigned i = 3 + FEW; i < END; i++) {
-		ck_assert_uint_eq(n_running(i, END), n_started < END - i ? n_started : END - i);
+	ck_assert_uint_eq(n_running(4 + FEW, END), AT_ONCE);
+	later_turns();
+	for (unsigned i = 4 + FEW; i < END; i++) {
+		ck_assert(runs(i));
 		leave(i);
-		n_started++;
 	}
 	ck_assert_ptr_null(s.scheduler->first);
 	ck_assert_ptr_null(s.scheduler->holding);
 }
 
-/* Entry 1 is exclusive, and its user's entry 2 waits for it, while entry 0, which the exclusive one waits for as
- * well, becomes ready after entry 2 is. */
-TEST(what_is_held_starts_in_the_order_of_arrival)
+/* Entries 1 and 3 are exclusive. Entry 2 of entry 1's user waits for it; entry 0, for which entry 1 waits, becomes
+ * ready after entry 2 is, while entry 3 closes the device. */
+TEST(what_waits_for_an_exclusive_one_is_not_before_what_that_waits_for)
 {
-	add(3, whole(s.other, true));
+	add(4, whole(s.other, true));
+	add_exclusive(3);
 	s.accesses[0][0] = whole(s.other, true);
 	s.entries[0].ready = on_ready;
 	scheduler_enter(s.scheduler, &s.entries[0], &s.users[1], s.accesses[0], 1);
-	add_exclusive(4);
 	add_exclusive(1);
 	add_read_of(2, 1);
-	for (unsigned i = 5; i < 13; i++)
-		add_read_of(i, 1);
 	ck_assert(!runs(0) && !runs(2));
-	leave(3);
-	ck_assert(runs(0) && !runs(4));
-	leave(0);
-	ck_assert(runs(4));
 	leave(4);
+	ck_assert(runs(3) && !runs(0));
+	leave(3);
+	ck_assert(runs(0) && !runs(1));
+	leave(0);
 	ck_assert(runs(1) && !runs(2));
 	leave(1);
-	ck_assert_uint_eq(n_running(2, 3) + n_running(5, 13), 8);
-	for (unsigned i = 2; i < 13; i = i == 2 ? 5 : i + 1)
-		leave(i);
+	ck_assert(runs(2));
+	leave(2);
 	ck_assert_ptr_null(s.scheduler->first);
+}
+
+/* However many long ones of its user are before it. */
+TEST(a_short_one_starts_behind_an_exclusive_one_beside_long_ones)
+{
+	enum { LONG = 100 };
+
+	add_exclusive(0);
+	for (unsigned i = 1; i <= LONG; i++) {
+		s.entries[i].is_long = true;
+		add_read_of(i, 1);
+	}
+	add_read_of(LONG + 1, 1);
+	leave(0);
+	later_turns();
+	ck_assert(runs(LONG + 1));
+	for (unsigned i = 1; i <= LONG + 1; i++)
+		leave(i);
+}
+
+/* Entry 0 writes what the reads wait for, and they wait for entry 1 as well. */
+TEST(reads_that_become_ready_and_do_not_start_hold_up_no_read)
+{
+	enum { READS = 20 };
+
+	add(0, whole(s.other, true));
+	add(1, whole(s.host, true));
+	for (unsigned i = 2; i < READS; i++) {
+		s.accesses[i][0] = whole(s.other, false);
+		s.accesses[i][1] = whole(s.host, true);
+		s.entries[i].ready = on_ready;
+		scheduler_enter(s.scheduler, &s.entries[i], &s.users[i], s.accesses[i], 2);
+	}
+	add(READS, whole(s.other, false));
+	leave(0);
+	later_turns();
+	ck_assert(!runs(2) && runs(READS));
+	leave(READS);
+	for (unsigned i = 1; i < READS; i++) {
+		ck_assert(runs(i));
+		leave(i);
+	}
+	ck_assert_ptr_null(s.scheduler->put_off);
+}
+
+/* What was put off may go before its turn. */
+TEST(one_that_was_put_off_leaves, .to = 2)
+{
+	enum { READS = 30 };
+
+	add(0, whole(s.other, true));
+	for (unsigned i = 1; i < READS; i++)
+		add(i, access(s.other, i == 20, 0, 10));
+	leave(0);
+	ck_assert(!runs(15) && s.scheduler->put_off);
+	if (_i)
+		scheduler_forget_root(s.scheduler, s.other);
+	else
+		leave(9);
+	later_turns();
+	for (unsigned i = 1; i < READS; i++)
+		if (_i || i != 9) {
+			ck_assert(runs(i));
+			leave(i);
+			later_turns();
+		}
+	ck_assert_ptr_null(s.scheduler->first);
+	ck_assert_ptr_null(s.scheduler->put_off);
 }
 
 /* They wait for something else, and others would wait for them. */
