@@ -241,7 +241,7 @@ static void begin(struct call *call, bool dry_run, struct compacting *compacting
 	compacting->dry_run = dry_run;
 	compacting->turn_ns = now_ns(compacting);
 	compacting->at.step_bytes = is_durable ? DURABLE_BYTES : STEP_BYTES;
-	if (!dry_run && stops_is_bounded(call->session))
+	if (stops_is_bounded(call->session))
 		compacting->at.most_bytes = is_durable ? DURABLE_BYTES : MOST_BYTES;
 	compacting->before = largest_free(call);
 }

@@ -188,7 +188,7 @@ static void on_ready(struct scheduler_entry *entry)
 static void enter_queues(struct call *call)
 {
 	call->entry.ready = on_ready;
-	call->entry.is_long = call_is_very_long(call->cost);
+	call->entry.is_long = call_is_very_long(call->cost) || call_is_searched_for(call);
 	call->is_in_scheduler = true;
 	/* Its user's allocations that wait for room may hold nobody up from here on. */
 	call->rpc->service->waiting.is_due |= call->entry.is_exclusive;

@@ -463,15 +463,28 @@ static void pass_on(struct scheduler *scheduler, struct scheduler_user *user)
 	start_held(scheduler, user, &most);
 }
 
-/* The same of all users, as an exclusive entry has left or lets others start now. */
+/* The same of all users, a few of each in turn, as an exclusive entry has left or lets others start now. */
 static void pass_on_to_all(struct scheduler *scheduler)
 {
 	struct scheduler_user *user, *next;
-	unsigned most = STARTED_MAX;
+	unsigned n_users = STARTED_MAX / SHORT_MOST;
 
 	start_exclusive(scheduler);
-	DL_FOREACH_SAFE2(scheduler->holding, user, next, next_holding)
-	start_held(scheduler, user, &most);
+	for (user = scheduler->holding; user && n_users; user = next) {
+		unsigned few = SHORT_MOST;
+
+		next = user->next_holding;
+		start_held(scheduler, user, &few);
+		if (few)
+			continue;
+		n_users--;
+		if (user->held) {
+			DL_DELETE2(scheduler->holding, user, prev_holding, next_holding);
+			DL_APPEND2(scheduler->holding, user, prev_holding, next_holding);
+		}
+	}
+	if (user)
+		go_on_later(scheduler);
 }
 
 static struct scheduler_access *first_put_off(const struct scheduler_entry *entry)

@@ -380,7 +380,7 @@ static void later_turns(void)
 /* Entry 0 is long, entry 1 exclusive; then comes a crowd of one user, that others would wait for. */
 TEST(few_of_a_crowd_are_before_an_exclusive_one)
 {
-	enum { CROWD = 100, END = 2 + CROWD, FEW = 8, AT_ONCE = 64 };
+	enum { CROWD = 100, END = 2 + CROWD, FEW = 8 };
 
 	s.entries[0].is_long = true;
 	add(0, whole(s.other, true));
@@ -407,13 +407,38 @@ TEST(few_of_a_crowd_are_before_an_exclusive_one)
 	ck_assert_uint_eq(n_running(4 + FEW, END), 0);
 	/* The others begin, but not thousands in one turn. */
 	leave(1);
-	ck_assert_uint_eq(n_running(4 + FEW, END), AT_ONCE);
+	ck_assert_uint_eq(n_running(4 + FEW, END), FEW);
 	later_turns();
 	for (unsigned i = 4 + FEW; i < END; i++) {
 		ck_assert(runs(i));
 		leave(i);
 	}
 	ck_assert_ptr_null(s.scheduler->first);
+	ck_assert_ptr_null(s.scheduler->holding);
+}
+
+/* One user after the other, where all of them wait for entry 0. */
+TEST(nobody_has_to_wait_until_thousands_of_another_user_have_started)
+{
+	enum { USERS = 20, EACH = 16 };
+
+	add_exclusive(0);
+	for (unsigned i = 1; i <= USERS * EACH; i++)
+		add_read_of(i, 1 + (i - 1) / EACH);
+	leave(0);
+	ck_assert_uint_eq(n_running(1, 1 + USERS * EACH), 64);
+	for (unsigned turn = 1; turn < 3; turn++) {
+		struct fair_work *work = fair_queue_take(&s.world.service.queue);
+
+		work->run(work);
+	}
+	for (unsigned user = 0; user < USERS; user++)
+		ck_assert_uint_gt(n_running(1 + user * EACH, 1 + (user + 1) * EACH), 0);
+	later_turns();
+	for (unsigned i = 1; i <= USERS * EACH; i++) {
+		ck_assert(runs(i));
+		leave(i);
+	}
 	ck_assert_ptr_null(s.scheduler->holding);
 }
 
