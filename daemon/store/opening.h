@@ -15,8 +15,8 @@ struct opening {
 	uint8_t boot[FORMAT_ID_BYTES];
 	uint64_t bytes[FORMAT_FILES]; /* lengths of the files */
 	struct format_identity identities[FORMAT_FILES];
-	uint32_t epoch; /* found in the journal */
-	bool turning;	/* the journal had FORMAT_TURNING */
+	uint32_t version, epoch; /* found in the journal */
+	bool turning;		 /* the journal had FORMAT_TURNING */
 	bool is_copy;
 };
 

@@ -46,7 +46,7 @@ class Versions(StateTestCase):
                     self.check(self.client(), 3)
                     guest = self.client(1001)
                     guest.call(**fill("0:c", 5))
-                    self.assertEqual({2}, set(self.versions()), before)
+                    self.assertEqual({4}, set(self.versions()), before)
                     for terminate in (False, True, False):
                         self.restart(*options, terminate=terminate)
                         self.check(self.client(), 5)
@@ -83,7 +83,7 @@ class Versions(StateTestCase):
         self.unpack(STATES[0])
         with open(os.path.join(self.state, "tensors"), "r+b") as file:
             file.seek(8)
-            file.write((2).to_bytes(4, "little"))
+            file.write((4).to_bytes(4, "little"))
         self.start()
         self.check(self.client(), 3)
 

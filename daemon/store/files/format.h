@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <zlib.h>
 
 #include "daemon/store/store.h"
 
@@ -18,7 +17,9 @@ enum format_file { FORMAT_JOURNAL, FORMAT_MEMORY, FORMAT_TENSORS, FORMAT_SESSION
 
 enum {
 	FORMAT_VERSION_LEAST = 1, /* the oldest that is read; identity_begin raises it to FORMAT_VERSION */
-	FORMAT_VERSION = 2,	  /* new in it: the log, notes of running requests, smaller cells in new tables */
+	FORMAT_VERSION = 4,	  /* new in 2: the log, notes of running requests, smaller cells in new tables;
+				     in 4: the log's checksum has a key */
+	FORMAT_VERSION_NEVER = 3, /* was never written: one flipped bit away from 1 and from 2 */
 	FORMAT_PAGE_BYTES = 4096,
 	FORMAT_RECORDS_OFF = 1 << 20,	/* in the journal; a multiple of every page's size */
 	FORMAT_RECORDS_BYTES = 1 << 16, /* at least */
@@ -155,8 +156,8 @@ struct format_log {
 	uint64_t magic;
 	uint64_t seq;	/* of a process's first round random, else one more than that of the round before */
 	uint64_t bytes; /* with this head */
-	uint32_t unused;
-	uint32_t crc; /* of the bytes before it and behind it */
+	uint64_t sum;	/* log_sum; in version 2: 0, and in the upper half the CRC-32 of the bytes before that and
+			   behind it */
 };
 
 struct format_change {
@@ -166,13 +167,6 @@ struct format_change {
 };
 
 #define FORMAT_LOG_MAGIC UINT64_C(0x676f6c6d75706e02)
-
-static inline uint32_t format_log_crc(const struct format_log *log)
-{
-	uLong crc = crc32_z(0, (const uint8_t *)log, offsetof(struct format_log, crc));
-
-	return (uint32_t)crc32_z(crc, (const uint8_t *)(log + 1), log->bytes - sizeof(*log));
-}
 
 /* For new tables; a table never changes the size of its cells. */
 static inline uint32_t format_cell_bytes(enum store_table table)

@@ -167,7 +167,8 @@ static int check_header(const struct opening *opening, enum format_file file, co
 			       ? opening_judge(opening, file, STORE_DAMAGED,
 					       "is damaged: its beginning is not of an npumem state")
 			       : opening_judge(opening, file, STORE_FOREIGN, "is not of an npumem state");
-	if (header->version < FORMAT_VERSION_LEAST || header->version > FORMAT_VERSION)
+	if (header->version < FORMAT_VERSION_LEAST || header->version == FORMAT_VERSION_NEVER ||
+	    header->version > FORMAT_VERSION)
 		return check_version(opening, file, header);
 	if (!header_is_sound(header))
 		return opening_judge(opening, file, STORE_DAMAGED,
@@ -211,6 +212,7 @@ static int check_run(struct opening *opening, const struct format_page *journal)
 	if (!format_number(journal->epoch, &epoch) || (journal->stale && !format_number(journal->stale, &stale)))
 		return opening_judge(opening, FORMAT_JOURNAL, STORE_DAMAGED,
 				     "is damaged: a word of its header is wrong");
+	opening->version = journal->header.version;
 	opening->turning = epoch & FORMAT_TURNING;
 	opening->epoch = epoch &= ~FORMAT_TURNING;
 	const struct format_run *run = &journal->runs[run_of(epoch)];

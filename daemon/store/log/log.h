@@ -12,6 +12,7 @@
 #define STORE_LOG_H
 
 #include "daemon/store/internal.h"
+#include "daemon/store/log/siphash.h"
 
 struct opening;
 
@@ -51,6 +52,15 @@ int log_reserve(struct store *store, uint64_t bytes);
 static inline uint64_t log_change_bytes(uint64_t bytes)
 {
 	return sizeof(struct format_change) + ((bytes + 7) & ~UINT64_C(7));
+}
+
+/* The checksum of a round. The disk may take only a part of a round; behind that part are elements from before the
+ * log began anew. A client can have chosen both those elements and the round's own. Of a linear checksum, as a
+ * CRC, it could choose them so that the mixture has the sum of the round, even if the CRC had a secret start. So
+ * the key is the round's number, which no client knows. A round of another length has another sum. */
+static inline uint64_t log_sum(const struct format_log *head)
+{
+	return siphash((const uint64_t[]){head->seq, head->magic}, head + 1, head->bytes - sizeof(*head));
 }
 
 /* Of log.changed. */

@@ -1,6 +1,7 @@
 /* Applies the rounds to the files in order, as long as each is whole and of the same process as the first.
  * Applying all or some of them twice does no harm. */
 #include <errno.h>
+#include <zlib.h>
 
 #include "daemon/store/files/calls.h"
 #include "daemon/store/log/log.h"
@@ -36,6 +37,16 @@ static int grow_round(struct replay *replay, uint64_t bytes)
 	return 0;
 }
 
+/* As earlier versions of npumemd wrote it: CRC-32 of all but itself. */
+static uint64_t sum_of_version_2(const struct format_log *head)
+{
+	enum { OFF = offsetof(struct format_log, sum) + sizeof(uint32_t) };
+	uLong crc = crc32_z(crc32_z(0, (const uint8_t *)head, OFF), (const uint8_t *)(head + 1),
+			    head->bytes - sizeof(*head));
+
+	return (uint64_t)crc << 32;
+}
+
 /* 1: there is a round; 0: there is none; -errno. */
 static int read_round(struct replay *replay)
 {
@@ -60,8 +71,8 @@ static int read_round(struct replay *replay)
 		       FORMAT_RECORDS_OFF + replay->at);
 	if (n < 0)
 		return (int)n;
-	return ((struct format_log *)(void *)replay->round)->crc ==
-	       format_log_crc((struct format_log *)(void *)replay->round);
+	const struct format_log *round = (const struct format_log *)(void *)replay->round;
+	return round->sum == (opening->version == 2 ? sum_of_version_2(round) : log_sum(round));
 }
 
 /* A table's file may be shorter than the table was. */
@@ -129,7 +140,8 @@ int log_replay(struct opening *opening)
 	if (!status && replay.has_begun)
 		status = finish(&replay);
 	if (status == -EINVAL)
-		return opening_judge(opening, FORMAT_JOURNAL, STORE_DAMAGED, "is damaged: a change in its log is wrong");
+		return opening_judge(opening, FORMAT_JOURNAL, STORE_DAMAGED,
+				     "is damaged: a change in its log is wrong");
 	if (status)
 		return opening_refuse(opening, FORMAT_JOURNAL, status, "its log cannot be replayed: %s",
 				      strerror(-status));

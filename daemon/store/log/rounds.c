@@ -82,7 +82,7 @@ static int write_piece(struct store *store, struct format_log *head, uint64_t by
 	if (status)
 		return status;
 	*head = (struct format_log){.magic = FORMAT_LOG_MAGIC, .seq = log->seq, .bytes = bytes};
-	head->crc = format_log_crc(head);
+	head->sum = log_sum(head);
 	status =
 		calls_write(store->hooks, store->fds[FORMAT_JOURNAL], head, bytes, FORMAT_RECORDS_OFF + log->tail);
 	if (!status)

@@ -261,8 +261,8 @@ TEST(another_version, .to = 2)
 	state_write(state_path("sessions"), &header, sizeof(header), 0);
 	forget();
 	state_refused(-EINVAL,
-		      _i ? "sessions: is of version 3 of the state's format; this npumemd reads versions 1 to 2"
-			 : "sessions: is of version 0 of the state's format; this npumemd reads versions 1 to 2");
+		      _i ? "sessions: is of version 5 of the state's format; this npumemd reads versions 1 to 4"
+			 : "sessions: is of version 0 of the state's format; this npumemd reads versions 1 to 4");
 	ck_assert_int_eq(state.report.verdict, _i ? STORE_NEWER_FORMAT : STORE_OLDER_FORMAT);
 }
 
