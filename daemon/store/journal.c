@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 
 #include "daemon/store/cells.h"
 #include "daemon/store/files/calls.h"
@@ -196,15 +197,33 @@ static void tell_damage(const struct opening *opening, uint64_t valid)
 			"journal: what stands in it is damaged; if a change was under way, it may be half done");
 }
 
+/* Where a log was, elements stay as clients wrote them. A transaction that a loss of power tears must not have
+ * them in place of its records. */
+static int forget_log(struct store *store)
+{
+	enum { END = FORMAT_RECORDS_OFF + FORMAT_RECORDS_BYTES };
+	int fd = store->fds[FORMAT_JOURNAL], status;
+
+	mapping_close(&store->journal.records);
+	status = calls_truncate(store->hooks, fd, END);
+	if (!status)
+		status = calls_write_zeros(store->hooks, fd, FORMAT_RECORDS_OFF, END);
+	if (!status)
+		status = calls_sync(store->hooks, fd);
+	return status ? status
+		      : mapping_open(&store->journal.records, store->hooks, fd, FORMAT_RECORDS_OFF,
+				     FORMAT_RECORDS_BYTES, false);
+}
+
 int journal_replay(const struct opening *opening)
 {
 	struct store *store = opening->store;
 	struct journal *journal = &store->journal;
 	uint64_t off = 0, most = journal->records.bytes - sizeof(struct format_transaction);
-	unsigned n = 0;
+	unsigned n = 0, n_most = opening->version == 1 ? UINT_MAX : 1;
 	int status = 0;
 
-	for (; off <= most; n++) {
+	for (; off <= most && n < n_most; n++) {
 		const struct format_transaction *transaction = transaction_at(journal, off);
 		bool is_next =
 			transaction->valid == mix_of(transaction) && (!n || transaction->seq == journal->seq);
@@ -219,10 +238,13 @@ int journal_replay(const struct opening *opening)
 	}
 	for (enum store_table table = 0; n && !status && table < STORE_TABLES; table++)
 		status = calls_sync(store->hooks, store->fds[format_file_of(table)]);
+	if (!status)
+		mapping_store(store->hooks, &transaction_at(journal, 0)->valid, 0);
+	if (!status && !opening->options->durable)
+		status = forget_log(store);
 	if (status)
 		return opening_refuse(opening, FORMAT_JOURNAL, status, "cannot be replayed: %s",
 				      strerror(-status));
-	mapping_store(store->hooks, &transaction_at(journal, 0)->valid, 0);
 	if (n)
 		opening_tell(opening, "journal: %u changes that were under way are done", n);
 	return 0;

@@ -96,7 +96,7 @@ struct format_record {
 	struct format_cell cell;
 };
 
-/* The head of a transaction's records. The journal has one; several with consecutive numbers are read as well. */
+/* The head of a transaction's records. Only a journal of version 1 can have several, with consecutive numbers. */
 struct format_transaction {
 	uint64_t valid; /* format_mix of the members below; 0: there is no transaction */
 	uint64_t seq;

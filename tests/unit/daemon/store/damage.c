@@ -2,8 +2,9 @@
  * believed than what was stored. */
 #include <errno.h>
 #include <stddef.h>
+#include <zlib.h>
 
-#include "daemon/store/files/format.h"
+#include "daemon/store/cells.h"
 #include "tests/support/test.h"
 #include "tests/unit/daemon/store/state.h"
 
@@ -547,6 +548,69 @@ TEST(a_transaction_from_before)
 	ck_assert(state_has(STORE_TENSORS, 1, "the newer one"));
 	ck_assert(!state_tells("damaged"));
 	state_close(true);
+}
+
+/* Version 1 kept several with --durable. Since then only one is read: behind it could be elements that a client
+ * wrote when there was a log. */
+TEST(a_transaction_behind_another, .to = 3)
+{
+	enum { FIRST = sizeof(struct format_transaction) + sizeof(struct format_record) + 8, BYTES = 2 * FIRST };
+	char *journal = put_caught("first 8 ");
+	struct format_transaction *first = transaction_in(journal, 0), *other = transaction_in(journal, FIRST);
+	struct format_record *record = (void *)(other + 1);
+
+	ck_assert_uint_eq(first->bytes, FIRST);
+	memcpy(other, first, FIRST);
+	memcpy(record->cell.payload, "other 8 ", 8);
+	other->seq++;
+	other->valid = format_mix(other->seq, other->bytes, other->n_records);
+	cells_seal(&record->cell, FORMAT_USED, STORE_TENSORS, 1, other->seq, 8);
+	state_write(state_path("journal"), first, BYTES, FORMAT_RECORDS_OFF);
+	struct format_header *header = (void *)journal;
+	header->version = 1U << _i;
+	header->crc = (uint32_t)crc32_z(0, (const uint8_t *)header, offsetof(struct format_header, crc));
+	state_write(state_path("journal"), header, sizeof(*header), 0);
+	free(journal);
+	state_open();
+	ck_assert(state_has(STORE_TENSORS, 1, _i == 0 ? "other 8 " : "first 8 "));
+	state_close(true);
+}
+
+/* The journal as it is on the disk after the last sync of any file. */
+static void catch_synced(void *ctx, int fd)
+{
+	(void)ctx;
+	(void)fd;
+	free(caught.journal);
+	caught.journal = state_read(state_path("journal"), &caught.bytes);
+}
+
+/* Nothing that clients wrote while there was a log is in a journal without one, where a loss of power could put it
+ * in place of a transaction's records. */
+TEST(elements_of_a_log_are_gone)
+{
+	static const struct store_hooks hooks = {.synced = catch_synced};
+	enum { BYTES = 8000 };
+	char *memory;
+
+	state.options.durable = true;
+	state.options.log_bytes = 2 * FORMAT_RECORDS_BYTES;
+	state_open();
+	memory = store_memory(state.store);
+	memset(memory, 'e', BYTES);
+	for (unsigned i = 0; i < 20; i++) {
+		state_keep(memory, BYTES);
+		ck_assert_int_eq(store_flush(state.store), 0);
+	}
+	state_close(true);
+	state.options.durable = false;
+	state.options.hooks = &hooks;
+	state_open();
+	for (size_t at = FORMAT_RECORDS_OFF; at < caught.bytes; at++)
+		ck_assert_msg(!caught.journal[at], "byte %zu is %d", at, caught.journal[at]);
+	state_close(true);
+	free(caught.journal);
+	caught.journal = NULL;
 }
 
 /* One of which a part did not reach the file: what stood there from an earlier one is none of it. 0: a flipped
