@@ -271,6 +271,9 @@ struct device_saved {
 	uint8_t reserved[5];
 };
 
+/* Some 0.3 s; up to 10 s where strides do not nest. */
+enum { DEVICE_RESTORE_STEPS = 1 << 18 };
+
 /* `tensor` is a live one. Nobody but device_seal, device_compact_step and device_release changes what this says;
  * is_guest may still be 1 in what was kept of a tensor that shares nothing any more.
  */
@@ -288,16 +291,19 @@ static inline uint64_t device_handle_stamp(uint64_t handle)
 	return (handle >> 32) + 1;
 }
 
-/* Of a new device, after device_keep_for_owner: there are n slots, none of them to be used. 0 or -ENOMEM. */
-int device_restore_begin(struct device *device, uint32_t n_slots);
+/* Of a new device, after device_keep_for_owner: there are n slots, none of them to be used. `mixed`: what was kept
+ * of two tensors may be of different times. 0 or -ENOMEM. */
+int device_restore_begin(struct device *device, uint32_t n_slots, bool mixed);
 /* The slot may be used. `stamp`: of the last tensor that it had, so that no handle is given twice; 0: it had none.
  * A slot that neither this nor device_restore is called for stays unused for good. Once for a slot; lowest last,
  * for the last one is used first. */
 void device_restore_free(struct device *device, uint32_t slot, uint64_t stamp);
 /* Places a tensor again as it was, under its handle. Whether it may lie there is not judged anew, but verified is
  * that it can: every value is in range, no byte is data of two tensors, two that are no guests do not meet, a view
- * lies in its base. 0; INVALID, FAILED_PRECONDITION or RESOURCE_EXHAUSTED: it cannot be (nothing changed;
- * `context` is asked for names of restored tensors); -ENOMEM (nothing changed). */
+ * lies in its base. Where a tensor of reuse unchecked lies over others, DEVICE_RESTORE_STEPS in all bound what
+ * comparing data takes. After that what was kept is believed, and the two count as lending to one another; or, if
+ * it is mixed, the tensor cannot be restored. 0; INVALID, FAILED_PRECONDITION or RESOURCE_EXHAUSTED: it cannot be
+ * (nothing changed; `context` is asked for names of restored tensors); -ENOMEM (nothing changed). */
 int device_restore(struct device *device, const struct device_saved *saved, struct tensor **tensor,
 		   const struct error_context *context);
 /* After the last tensor: ends a compaction that was under way, counts damage. What is marked in room that no

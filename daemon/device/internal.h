@@ -34,7 +34,11 @@ struct device {
 		void *ctx;
 		void (*after)(void *ctx, uint64_t off, uint64_t bytes); /* NULL: nobody */
 		void *after_ctx;
-	} changes;		 /* called for each of them (tensors/changes.h) */
+	} changes; /* called for each of them (tensors/changes.h) */
+	struct {
+		int64_t steps; /* that are left */
+		bool mixed;
+	} restore;
 	struct kernel_crew crew; /* share NULL: nobody helps */
 	struct packs packs;
 };

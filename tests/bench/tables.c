@@ -154,7 +154,7 @@ static void tell_restore(const char *of)
 	double from = now_ms();
 	int status = device_new(device_options(old), &heap_libc, memory, &device);
 	if (!status)
-		status = device_restore_begin(device, old->n_slots);
+		status = device_restore_begin(device, old->n_slots, false);
 	for (unsigned pass = 0; pass < 3; pass++)
 		for (unsigned i = 0; i < n && !status; i++)
 			if (device_saved_pass(&saved[i]) == pass)

@@ -17,7 +17,7 @@ import time
 import unittest
 
 from state import StateTestCase, grant, rename, seal
-from support import alloc, copy, fill, free, pb, read, ref, run, submit
+from support import alloc, copy, dims, fill, free, pb, read, ref, run, submit
 
 FILES = ("journal", "memory", "tensors", "sessions", "results")
 LOSSES = int(os.environ.get("NPUMEM_LOSSES", "30"))
@@ -36,6 +36,33 @@ def boot(number):
 
 def write(name, data, first):
     return {"write": pb.WriteRequest(tensor=ref(name), first=first, data=data)}
+
+
+class Crowd(StateTestCase):
+    """Tensors over one another that take too long to compare before the daemon listens."""
+
+    NPU, N = 4 << 20, 28
+    options = ("--npus", "2", "--npu-bytes", str(NPU), "--allow-unchecked-reuse")
+
+    def comb(self, i):
+        """Bytes between the teeth of the other combs, in rows whose lengths have no common period."""
+        row = 512 * (301 + i)
+        h = self.NPU // row - 1
+        spec = pb.Spec(dtype=pb.INT8, layout=pb.STRIDED, shape=dims(1, 1, h, 300), stride=dims(row * h, row * h, row, 512))
+        spec.start_npu, spec.address = 0, i
+        return {"alloc": pb.AllocRequest(tensors=[pb.Allocation(name=f"t{i}", spec=spec, dma_only=True, reuse=pb.UNCHECKED)])}
+
+    def test_they_come_back_unless_they_may_be_of_different_times(self):
+        self.stop()
+        self.start(*boot(1))
+        client = self.client()
+        for i in range(self.N):
+            client.call(**self.comb(i))
+        self.restart(*boot(1))
+        self.assertEqual(self.n_tensors(), self.N)
+        self.restart(*boot(2))
+        self.assertIn("it takes too long to see that it lies on no data of others", self.output())
+        self.assertIn(self.n_tensors(), range(self.N // 2, self.N))
 
 
 class Plain(StateTestCase):

@@ -66,12 +66,14 @@ void table_remove(struct device *device, struct tensor *tensor)
 
 /* ---- as it was ---- */
 
-int device_restore_begin(struct device *device, uint32_t n_slots)
+int device_restore_begin(struct device *device, uint32_t n_slots, bool mixed)
 {
 	assert(!device->slots.n);
 	if (!table_grow(device, n_slots))
 		return -ENOMEM;
 	device->n_slots = n_slots;
+	device->restore.steps = DEVICE_RESTORE_STEPS;
+	device->restore.mixed = mixed;
 	return 0;
 }
 

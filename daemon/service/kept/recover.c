@@ -324,8 +324,11 @@ static int run(struct recovery *recovery, const struct store_report *found)
 int recover(struct service *service, const struct store_report *found, const struct recover_host *host,
 	    struct recover_report *report)
 {
-	struct recovery recovery = {
-		.service = service, .store = service->persist.store, .host = host, .report = report};
+	struct recovery recovery = {.service = service,
+				    .store = service->persist.store,
+				    .host = host,
+				    .report = report,
+				    .mixed = found->is_stale};
 	int status;
 
 	*report = (struct recover_report){0};

@@ -311,7 +311,7 @@ enum { PASSES = 3 };
 static int restore_slots(struct recovery *recovery, uint32_t n_of_pass[PASSES])
 {
 	uint32_t n = store_n_cells(recovery->store, STORE_TENSORS);
-	int status = device_restore_begin(recovery->service->device, n);
+	int status = device_restore_begin(recovery->service->device, n, recovery->mixed);
 	struct persist_tensor kept;
 	size_t bytes;
 

@@ -22,6 +22,7 @@ struct recovery {
 	struct recover_report *report;
 	struct recovery_session *sessions; /* by id */
 	uint32_t n_sessions;
+	bool mixed; /* cells may be of different times: after a loss of power without `durable` */
 };
 
 void recovery_say(const struct recovery *recovery, bool is_loss, const char *format, ...)

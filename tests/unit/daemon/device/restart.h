@@ -43,7 +43,7 @@ static inline void cells_free(struct cells *cells)
 static inline int cells_restore(const struct cells *cells, struct device *device, void *const *owners,
 				const struct error_context *context)
 {
-	int status = device_restore_begin(device, cells->n);
+	int status = device_restore_begin(device, cells->n, false);
 	for (uint32_t i = cells->n; i-- > 0 && !status;)
 		if (!cells->all[i].live)
 			device_restore_free(device, i, cells->all[i].stamp);
