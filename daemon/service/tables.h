@@ -82,8 +82,8 @@ struct waiting {
 	uint64_t round;
 	struct waiter *repeating; /* whose search is repeated; NULL: none */
 	uint64_t n_searches;	  /* that have begun */
-	bool room;   /* something was freed or moved since the round began */
-	bool has_yielded; /* since then a search has ended for what another request claims */
+	bool room;		  /* something was freed or moved since the round began */
+	bool has_yielded;	  /* since then a search has ended for what another request claims */
 	bool is_due; /* since no request was left to try, one came or left, a window began, or a claim may have
 			changed */
 };
@@ -144,10 +144,11 @@ enum { RECOVERED_LINES_MAX = 24, RECOVERED_LINE_BYTES = 512 };
 
 struct recover_report {
 	uint32_t n_tensors, n_views, n_sessions, n_results; /* kept */
-	uint32_t n_ended;   /* unnamed tensors whose session had no token, or tensors that were freed */
-	uint32_t n_damaged; /* cells of tensors that cannot be read */
-	uint32_t n_refused; /* tensors that cannot be what their cells say */
-	uint32_t n_cut;	    /* tensors of which data is lost */
+	uint32_t n_ended;     /* unnamed tensors whose session had no token, or tensors that were freed */
+	uint32_t n_damaged;   /* cells of tensors that cannot be read */
+	uint32_t n_ungranted; /* tensors whose grants are not believed */
+	uint32_t n_refused;   /* tensors that cannot be what their cells say */
+	uint32_t n_cut;	      /* tensors of which data is lost */
 };
 
 /* The report of the recovery at start, kept while the daemon runs. */

@@ -105,6 +105,25 @@ class Plain(StateTestCase):
         self.refused(self.client(1001).pipeline(read("z"))[0], pb.DATA_LOST)
 
 
+    def test_a_grant_that_was_taken_back(self):
+        """The disk has a page of tensors from before: nobody else may read what the owner writes then."""
+        owner = self.client(1001)
+        owner.alloc("x", SHAPE)
+        owner.call(**grant("x", 1002, pb.ACCESS_READ))
+        tensors = os.path.join(self.state, "tensors")
+        with open(tensors, "rb") as file:
+            older = file.read()
+        owner.call(**grant("x", 1002, pb.ACCESS_NONE))
+        self.kill()
+        with open(tensors, "r+b") as file:
+            file.write(older)
+        self.start(*boot(2))
+        for _ in range(2):
+            self.client(1001).call(**fill("x", SECRET))
+            self.refused(self.client(1002).pipeline(read("1001:x"))[0], pb.NOT_FOUND)
+            self.restart(*boot(2))
+
+
 class Moments:
     """Copies of the files at each sync: what a sync began with is what it makes sure of."""
 

@@ -229,11 +229,12 @@ static int check_cell(const struct recovery *recovery, const struct persist_tens
 	return names_check(kept->name, error);
 }
 
-static int copy_grants(struct service *service, const struct persist_tensor *kept, struct record *record)
+/* Of cells of different times, an older one may have a grant that was taken back. */
+static int copy_grants(const struct recovery *recovery, const struct persist_tensor *kept, struct record *record)
 {
-	if (!kept->n_grants || !kept->name[0])
+	if (!kept->n_grants || !kept->name[0] || recovery->mixed)
 		return 0;
-	record->grants = heap_zalloc(service->heap, 1, sizeof(*record->grants));
+	record->grants = heap_zalloc(recovery->service->heap, 1, sizeof(*record->grants));
 	if (!record->grants)
 		return -ENOMEM;
 	record->grants->n = kept->n_grants;
@@ -253,7 +254,7 @@ static int attach(struct recovery *recovery, struct tensor *tensor, const struct
 	/* No new session may get the id of the session that made it. */
 	if (kept->session > service->last_session && kept->session <= INT64_MAX)
 		service->last_session = kept->session;
-	if (copy_grants(service, kept, record))
+	if (copy_grants(recovery, kept, record))
 		return -ENOMEM;
 	memcpy(record->name, kept->name, sizeof(record->name));
 	record->session_id = kept->session;
@@ -265,6 +266,12 @@ static int attach(struct recovery *recovery, struct tensor *tensor, const struct
 	if (tensors_readopt(service, session, kept->uid, tensor)) {
 		heap_free(service->heap, record_grants(record));
 		return -ENOMEM;
+	}
+	/* The next process must not believe them either. */
+	if (recovery->mixed && kept->n_grants) {
+		persist_make_room(service, 1);
+		persist_put(service, tensor);
+		recovery->report->n_ungranted++;
 	}
 	/* All of them for now: results_sort_made keeps the latest. */
 	if (record->request)
@@ -350,6 +357,10 @@ int recover_tensors(struct recovery *recovery)
 	if (recovery->report->n_damaged)
 		recovery_say(recovery, true, "lost: %" PRIu32 " tensors, whose cells are damaged",
 			     recovery->report->n_damaged);
+	if (recovery->report->n_ungranted)
+		recovery_say(recovery, true,
+			     "lost: the grants of %" PRIu32 " tensors, as some may have been taken back",
+			     recovery->report->n_ungranted);
 	return status;
 }
 
