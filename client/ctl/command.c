@@ -1,5 +1,6 @@
 /* A command line: reads it, runs its command, says in one line why it failed.
  * The commands are rows of commands.def; nothing here knows what they do. */
+#define _GNU_SOURCE /* asprintf */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 #include "client/ctl/command.h"
 #include "client/ctl/core/kernels/describe.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/terminal.h"
 #include "client/ctl/core/words/kinds.h"
 #include "client/ctl/core/words/numbers.h"
@@ -160,11 +162,8 @@ static int globals_apply(struct ctl *ctl, const struct args *args)
 				 reconnect);
 	if (!spawn)
 		return CTL_OK;
-	size_t bytes = strlen(spawn) + sizeof("spawn:");
-	ctl->spawned = malloc(bytes);
-	if (!ctl->spawned)
-		return ctl_fail(ctl, "no memory");
-	snprintf(ctl->spawned, bytes, "spawn:%s", spawn);
+	if (asprintf(&ctl->spawned, "spawn:%s", spawn) < 0)
+		memory_none();
 	ctl->address = ctl->spawned;
 	return CTL_OK;
 }
@@ -293,17 +292,13 @@ int command_line(struct ctl *ctl, int argc, char **argv)
 {
 	struct args args = {.n_given = 0};
 	const struct row *row = NULL;
-	int code = CTL_FAILED;
-	args.words = malloc((size_t)(argc + 1) * sizeof(*args.words));
-	if (args.words)
-		code = parse_and_run(ctl, argc, argv, &args, &row);
-	else
-		ctl_fail(ctl, "no memory");
+	args.words = memory_new((size_t)argc, sizeof(*args.words));
+	int code = parse_and_run(ctl, argc, argv, &args, &row);
 	ctl->json |= args_has(&args, "--json") || (code == CTL_USAGE && words_ask_json(argc, argv));
 	if (fflush(stdout) && !code)
 		code = ctl_fail(ctl, "cannot write the result: %s", strerror(errno));
 	if (code && !ctl->quiet)
 		complain(ctl, code, row);
-	free(args.words);
+	memory_end();
 	return code;
 }

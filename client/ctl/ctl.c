@@ -185,18 +185,16 @@ FILE *ctl_create(struct ctl *ctl, const char *path)
 	return file;
 }
 
-int ctl_close(struct ctl *ctl, const char *path, FILE *file, int status)
+int ctl_close(struct ctl *ctl, const char *path, FILE *file)
 {
 	bool bad = ferror(file);
-	if ((fclose(file) || bad) && !status)
-		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	return status ? CTL_FAILED : CTL_OK;
+	return fclose(file) || bad ? ctl_fail(ctl, "%.200s: %s", path, strerror(errno)) : CTL_OK;
 }
 
 static int print_object(struct ctl *ctl, json_t *object, FILE *out, size_t flags)
 {
 	if (!object)
-		return ctl_fail(ctl, "no memory for the result");
+		return ctl_fail(ctl, "a name in the result is no UTF-8");
 	int result = json_dumpf(object, out, flags);
 	json_decref(object);
 	if (result || putc('\n', out) == EOF)
@@ -218,7 +216,7 @@ int ctl_print_line(struct ctl *ctl, json_t *object, FILE *out)
 	return code;
 }
 
-/* {"error": {"status", "message", "fields"}}; NULL without memory. */
+/* {"error": {"status", "message", "fields"}}; NULL where the message is no UTF-8. */
 static json_t *error_object(const struct npumem_error *error)
 {
 	const char *status = npumem_status_name(error->status);

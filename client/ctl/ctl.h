@@ -57,12 +57,11 @@ int ctl_open(struct ctl *ctl, const char *name, const struct npumem_tensor **ten
  * CTL_OK or CTL_USAGE. */
 int ctl_check_output(struct ctl *ctl, const struct args *args, const char *path);
 
-/* A file to be written, and its end: `status` is that of writing it, whose failure is in ctl->error. NULL and
- * CTL_FAILED: it cannot be written. */
+/* A file to be written, and its end. NULL and CTL_FAILED: it cannot be written. */
 FILE *ctl_create(struct ctl *ctl, const char *path);
-int ctl_close(struct ctl *ctl, const char *path, FILE *file, int status);
+int ctl_close(struct ctl *ctl, const char *path, FILE *file);
 
-/* Prints an object as the command's whole output, and gives it up. NULL: there was no memory for it. */
+/* Prints an object as the command's whole output, and gives it up. NULL: a text in it is no UTF-8. */
 int ctl_print(struct ctl *ctl, json_t *object);
 /* The same as one line of many, which is out when this returns. */
 int ctl_print_line(struct ctl *ctl, json_t *object, FILE *out);

@@ -1,17 +1,17 @@
-/* From files and tensors to numeric questions. Invariant: list[0..n) own their values, which are real numbers
- * without a NaN. */
+/* From files and tensors to numeric questions. Invariant: the values of list[0..n) are real numbers without a NaN.
+ */
 #include "client/ctl/measure.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/ctl/core/arrays/array.h"
 #include "client/ctl/core/kernels/describe.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/output/table.h"
@@ -67,9 +67,9 @@ static int read_tensor(struct ctl *ctl, const struct source *source, struct meas
 	if (array_of(tensor, &array, &ctl->error))
 		return CTL_FAILED;
 	const struct npumem_place *place = &tensor->place;
-	void *data = malloc(array.bytes);
-	one->values =
-		(struct values){.n_dims = array.n_dims, .n = array.n, .data = malloc(array.n * sizeof(double))};
+	void *data = memory_data(array.bytes, 1);
+	one->values = (struct values){
+		.n_dims = array.n_dims, .n = array.n, .data = memory_data(array.n, sizeof(double))};
 	memcpy(one->values.shape, array.shape, sizeof(array.shape));
 	if (!data || !one->values.data)
 		code = ctl_fail(ctl, "no memory for %zu elements", array.n);
@@ -78,7 +78,6 @@ static int read_tensor(struct ctl *ctl, const struct source *source, struct meas
 	else
 		values_decode(data, place->dtype, place->frac_bits, &one->values);
 	one->frac_bits = npumem_dtype_is_fixed(place->dtype) ? place->frac_bits : NPUMEM_ANY;
-	free(data);
 	return code;
 }
 
@@ -241,12 +240,6 @@ int measure_one(struct ctl *ctl, const struct args *args, struct measure *measur
 	return code ? code : judge(ctl, measure->rounding, one);
 }
 
-void measure_deinit(struct measure *measure)
-{
-	for (unsigned i = 0; i < measure->n; i++)
-		values_deinit(&measure->list[i].values);
-}
-
 /* ---- sums ---- */
 
 void measure_ask(struct measure *measure, struct question *question)
@@ -303,7 +296,7 @@ json_t *measure_array(const struct measure *measure)
 	return array;
 }
 
-static int print_one(struct ctl *ctl, const struct measured *one)
+static void print_one(const struct measured *one)
 {
 	struct table table;
 	present_text(stdout, "%s%s%s: %zu numbers as %s", one->role, *one->role ? " " : "", one->source,
@@ -324,13 +317,11 @@ static int print_one(struct ctl *ctl, const struct measured *one)
 			table_cell(&table, "exact");
 		table_cell(&table, "%s", one->sums[k] ? one->sums[k] : "");
 	}
-	return table_print(&table, stdout) ? CTL_OK : ctl_fail(ctl, "no memory for the table");
+	table_print(&table, stdout);
 }
 
-int measure_print(struct ctl *ctl, const struct measure *measure)
+void measure_print(const struct measure *measure)
 {
-	int code = CTL_OK;
-	for (unsigned i = 0; i < measure->n && !code; i++)
-		code = print_one(ctl, &measure->list[i]);
-	return code;
+	for (unsigned i = 0; i < measure->n; i++)
+		print_one(&measure->list[i]);
 }

@@ -31,19 +31,15 @@ struct measure {
 };
 
 /* Replaces each role=FILE or role=TENSOR among the words of `advise` by its shape, format and sum of weights, in
- * `words`, which has args->n_words. Connects where a tensor is named. CTL_OK, CTL_FAILED, CTL_USAGE;
- * measure_deinit in any case. */
+ * `words`, which has args->n_words. Connects where a tensor is named. CTL_OK, CTL_FAILED, CTL_USAGE. */
 int measure_words(struct ctl *ctl, const struct args *args, struct measure *measure, const char **words);
 /* One file or tensor by itself: list[0]. */
 int measure_one(struct ctl *ctl, const struct args *args, struct measure *measure);
-void measure_deinit(struct measure *measure);
 
 /* What the question's sums do with each candidate, the others as they are. */
 void measure_ask(struct measure *measure, struct question *question);
 
-/* NULL without memory. */
 json_t *measure_array(const struct measure *measure);
-/* CTL_OK or CTL_FAILED. */
-int measure_print(struct ctl *ctl, const struct measure *measure);
+void measure_print(const struct measure *measure);
 
 #endif

@@ -1,11 +1,12 @@
-/* Names against the daemon's list. The tensors are the connection's; the list of pointers to them is owned. */
+/* Names against the daemon's list. The tensors are the connection's. */
 #include "client/ctl/selection.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "client/ctl/core/memory.h"
 
 bool selection_is_pattern(const char *word)
 {
@@ -62,17 +63,9 @@ int selection_all(struct ctl *ctl, uint32_t uid, const char *const *words, unsig
 		code = check_words(ctl, tensors, uid, words, n_words);
 	if (code)
 		return code;
-	selection->list = calloc(tensors->n + 1, sizeof(*selection->list));
-	if (!selection->list)
-		return ctl_fail(ctl, "no memory for %u tensors", tensors->n);
+	selection->list = memory_new(tensors->n, sizeof(*selection->list));
 	for (unsigned i = 0; i < tensors->n; i++)
 		if (fits_any(tensors->list[i], uid, words, n_words))
 			selection->list[selection->n++] = tensors->list[i];
 	return CTL_OK;
-}
-
-void selection_deinit(struct selection *selection)
-{
-	free(selection->list);
-	selection->list = NULL;
 }

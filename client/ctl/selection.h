@@ -13,10 +13,8 @@ struct selection {
 /* True of a word with *, ? or [, which is a pattern. */
 bool selection_is_pattern(const char *word);
 /* The tensors whose names are among the words, or fit a pattern of them (shell patterns; UID:PATTERN for another
- * uid's); no words: all that one may know of. CTL_OK; CTL_FAILED where a word finds none. selection_deinit in any
- * case. */
+ * uid's); no words: all that one may know of. CTL_OK; CTL_FAILED where a word finds none. */
 int selection_all(struct ctl *ctl, uint32_t uid, const char *const *words, unsigned n_words,
 		  struct selection *selection);
-void selection_deinit(struct selection *selection);
 
 #endif

@@ -1,8 +1,8 @@
 /* Networks as JSON: what submit, check and plan read. One that is accepted names only tensors that are there, and
  * its tensors find places that do not meet. */
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/network/planning/lives.h"
 #include "client/ctl/core/network/planning/timeline.h"
 #include "tests/fuzz/file.h"
@@ -55,31 +55,35 @@ static void check_lives(const struct lives *lives, const struct npumem_geometry 
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+static void check_network(const struct network *network)
 {
 	struct npumem_error error = {.status = 0};
 	struct npumem_geometry geometry;
-	struct network network;
 	struct lives lives;
 	static FILE *nowhere;
-	int status = network_load(file_of(bytes, n), &network, &error);
 
 	if (!nowhere)
 		nowhere = fopen("/dev/null", "w");
-	if (status && !error.message[0])
-		fuzz_fail("a network is refused without a reason");
-	if (status)
-		return 0;
 	npumem_geometry_default(&geometry);
-	for (size_t i = 0; i < network.n_operations; i++)
-		check_operation(&network, &network.operations[i]);
-	if (!lives_compute(&network, &geometry, &lives, &error)) {
+	for (size_t i = 0; i < network->n_operations; i++)
+		check_operation(network, &network->operations[i]);
+	if (!lives_compute(network, &geometry, &lives, &error)) {
 		check_lives(&lives, &geometry);
-		timeline_draw(nowhere, &network, &lives, &geometry, &error);
-		lives_deinit(&lives);
+		timeline_draw(nowhere, network, &lives, &geometry);
 	} else if (!error.message[0]) {
 		fuzz_fail("lives are refused without a reason");
 	}
-	network_deinit(&network);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+	struct npumem_error error = {.status = 0};
+	struct network network;
+
+	if (!network_load(file_of(bytes, n), &network, &error))
+		check_network(&network);
+	else if (!error.message[0])
+		fuzz_fail("a network is refused without a reason");
+	memory_end();
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "client/ctl/core/arrays/formats.h"
 #include "client/ctl/core/arrays/stream.h"
 #include "client/ctl/core/arrays/values.h"
+#include "client/ctl/core/memory.h"
 #include "tests/fuzz/file.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -99,7 +100,6 @@ static void read_values(struct fuzz_bytes *input, const char *end)
 	check_refused(values_shape(&values, &shape, &error), &error);
 	if (values.n <= ELEMENTS_MAX)
 		encode(&values);
-	values_deinit(&values);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
@@ -120,5 +120,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 		read_values(&input, ".npz");
 		break;
 	}
+	memory_end();
 	return 0;
 }

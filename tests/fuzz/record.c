@@ -2,6 +2,7 @@
  * a trace; a replay of it fails at its first connection, as there is none here. */
 #include <stdio.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/report/chronicle.h"
 #include "client/ctl/core/report/page.h"
 #include "client/ctl/core/report/trace.h"
@@ -47,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 		fuzz_fail("a record is refused without a reason");
 	if (chronicle && (!page_write(nowhere, chronicle) || !trace_write(nowhere, chronicle)))
 		fuzz_fail("a record that cannot be shown");
-	json_decref(chronicle);
+	memory_end();
 	replay(path);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* Golden vectors from JSON: every case read, mapped to N,C,H,W, packed and unpacked again, its parameters and its
  * places in every way that conform has. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/vectors/mapping.h"
 #include "client/ctl/core/vectors/variant.h"
 #include "tests/fuzz/file.h"
@@ -42,12 +42,11 @@ static void check_tensor(const struct vectors_case *one, const struct vectors_te
 	check_refused(status, &error);
 	if (status)
 		return;
-	packed = malloc(tensor->n * npumem_dtype_bytes(tensor->dtype));
+	packed = memory_data(tensor->n, npumem_dtype_bytes(tensor->dtype));
 	mapping_pack(tensor, &mapping, packed);
 	for (size_t i = 0; i < tensor->n; i++)
 		if (mapping_value(tensor->dtype, packed, i) != mapping_expected(tensor, &mapping, i))
 			fuzz_fail("element %zu is packed as another", i);
-	free(packed);
 	place(tensor, &mapping);
 }
 
@@ -79,10 +78,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	int status = vectors_load(file_of(bytes, n), &root, &cases, &error);
 
 	check_refused(status, &error);
-	if (status)
-		return 0;
-	for (size_t i = 0; i < json_array_size(cases); i++)
+	for (size_t i = 0; !status && i < json_array_size(cases); i++)
 		check_case(json_array_get(cases, i));
-	json_decref(root);
+	memory_end();
 	return 0;
 }

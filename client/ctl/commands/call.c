@@ -1,7 +1,6 @@
 /* call: any request of the wire, as JSON. What may be in it npumem.proto says, and the library checks. */
 #include "client/ctl/command.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +20,7 @@ static int print_methods(struct ctl *ctl)
 			json_array_append_new(list, json_string(npumem_method_name(i)));
 		else
 			puts(npumem_method_name(i));
-	if (ctl->json)
-		return ctl_print(ctl, json_pack("{s:o}", "methods", list));
-	json_decref(list);
-	return CTL_OK;
+	return ctl->json ? ctl_print(ctl, json_pack("{s:o}", "methods", list)) : CTL_OK;
 }
 
 static int check_method(struct ctl *ctl, const char *name)

@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/network/files.h"
 #include "client/ctl/core/words/numbers.h"
 #include "client/ctl/network/checked.h"
@@ -55,8 +55,7 @@ static int find_items(struct check *check, const struct args *args)
 			snprintf(name, sizeof(name), "%.200s %s", checked_base(check->list[i].path),
 				 check->is_placed ? variant_text(&check->variants.list[k], placed, sizeof(placed))
 						  : "[as written]");
-			if (sweep_add(&check->sweep, name, &ctl->error))
-				return CTL_FAILED;
+			sweep_add(&check->sweep, name);
 		}
 	}
 	return sweeping_share(ctl, args, &check->sweep);
@@ -95,7 +94,6 @@ static int read_network(struct check *check, struct checked *one, const char *pa
 	one->path = path;
 	if (network_load(path, &one->network, &ctl->error))
 		return CTL_FAILED;
-	one->is_read = true;
 	return sweep_mix_file(&check->sweep, one->network.file, &ctl->error) ? CTL_FAILED : CTL_OK;
 }
 
@@ -123,29 +121,15 @@ static int check_all(struct check *check, const struct args *args)
 
 static int check_run(struct ctl *ctl, const struct args *args)
 {
-	struct check *check = calloc(1, sizeof(*check));
-	if (!check)
-		return ctl_fail(ctl, "no memory");
+	struct check *check = memory_new(1, sizeof(*check));
 	check->ctl = ctl;
 	check->is_placed =
 		args_has(args, "--layouts") || args_has(args, "--start-npu") || args_has(args, "--mode");
-	check->list = calloc(args->n_words, sizeof(*check->list));
-	check->n = check->list ? args->n_words : 0;
-	if (check->n > 1 && args_has(args, "--samples")) {
-		free(check->list);
-		free(check);
+	check->list = memory_new(args->n_words, sizeof(*check->list));
+	check->n = args->n_words;
+	if (check->n > 1 && args_has(args, "--samples"))
 		return ctl_usage(ctl, "--samples is of one network");
-	}
-	int code = check->list ? check_all(check, args) : ctl_fail(ctl, "no memory");
-	for (unsigned i = 0; i < check->n; i++) {
-		layers_deinit(&check->list[i].layers);
-		if (check->list[i].is_read)
-			network_deinit(&check->list[i].network);
-	}
-	sweep_deinit(&check->sweep);
-	free(check->list);
-	free(check);
-	return code;
+	return check_all(check, args);
 }
 
 const struct command check_command = {

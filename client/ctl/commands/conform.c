@@ -3,13 +3,14 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/conform/golden_run.h"
 #include "client/ctl/conform/sweeping.h"
 #include "client/ctl/conform/trial.h"
 #include "client/ctl/conform/vector_files.h"
+#include "client/ctl/core/memory.h"
+#include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/output/terminal.h"
 #include "client/ctl/core/vectors/vectors.h"
@@ -39,8 +40,8 @@ struct conform {
 
 /* ---- what came of it ---- */
 
-static int print_outcome(struct conform *conform, const char *outcome, const char *name, const char *where,
-			 const char *why)
+static void print_outcome(struct conform *conform, const char *outcome, const char *name, const char *where,
+			  const char *why)
 {
 	if (!conform->ctl->json) {
 		printf("%s ", outcome);
@@ -48,16 +49,14 @@ static int print_outcome(struct conform *conform, const char *outcome, const cha
 		printf("%s%s: ", *where ? " " : "", where);
 		terminal_put(stdout, why);
 		putchar('\n');
-		return CTL_OK;
+		return;
 	}
-	json_t *one = json_pack("{s:I, s:s, s:s, s:s, s:s}", "item", (json_int_t)conform->item, "outcome", outcome,
-				"case", name, "placed", where, "reason", why);
-	return json_array_append_new(conform->cases, one) ? ctl_fail(conform->ctl, "no memory for the result")
-							  : CTL_OK;
+	jsons_append(&conform->cases, json_pack("{s:I, s:s, s:s, s:s, s:s}", "item", (json_int_t)conform->item,
+						"outcome", outcome, "case", name, "placed", where, "reason", why));
 }
 
-static int run_variants(struct conform *conform, const struct vectors_case *one,
-			const struct npumem_kernel_row *row)
+static void run_variants(struct conform *conform, const struct vectors_case *one,
+			 const struct npumem_kernel_row *row)
 {
 	struct npumem_error first = {.status = 0}, error;
 	const struct variant *where = NULL;
@@ -77,60 +76,52 @@ static int run_variants(struct conform *conform, const struct vectors_case *one,
 	}
 	if (!n_bad) {
 		conform->passed++;
-		return CTL_OK;
+		return;
 	}
 	conform->failed++;
 	snprintf(why, sizeof(why), "%s", first.message);
 	if (n_bad > 1)
 		snprintf(why, sizeof(why), "%s (and in %u other placement%s)", first.message, n_bad - 1,
 			 present_s(n_bad - 1));
-	return print_outcome(conform, "FAIL", one->name, variant_text(where, placed, sizeof(placed)), why);
+	print_outcome(conform, "FAIL", one->name, variant_text(where, placed, sizeof(placed)), why);
 }
 
-static int run_case(struct conform *conform, const char *path, const json_t *json)
+static void run_case(struct conform *conform, const char *path, const json_t *json)
 {
 	struct npumem_error error = {.status = 0};
-	struct vectors_case *one = malloc(sizeof(*one));
+	struct vectors_case *one = memory_new(1, sizeof(*one));
 	const char *name = json_string_value(json_object_get(json, "name"));
 	char why[96];
-	int code;
-	if (!one)
-		return ctl_fail(conform->ctl, "no memory for a case");
+	const struct npumem_kernel_row *row = NULL;
 	if (vectors_case(json, one, &error)) {
 		conform->failed++;
-		code = print_outcome(conform, "FAIL", name ? name : path, "", error.message);
-		free(one);
-		return code;
-	}
-	const struct npumem_kernel_row *row = npumem_kernel_by_name(one->kernel);
-	if (row) {
-		code = run_variants(conform, one, row);
+		print_outcome(conform, "FAIL", name ? name : path, "", error.message);
+	} else if ((row = npumem_kernel_by_name(one->kernel))) {
+		run_variants(conform, one, row);
 	} else {
 		snprintf(why, sizeof(why), "there is no kernel \"%.60s\"", one->kernel);
 		*(conform->only_known ? &conform->skipped : &conform->failed) += 1;
-		code = print_outcome(conform, conform->only_known ? "SKIP" : "FAIL", one->name, "", why);
+		print_outcome(conform, conform->only_known ? "SKIP" : "FAIL", one->name, "", why);
 	}
 	vectors_case_deinit(one);
-	free(one);
-	return code;
+	memory_free(one);
 }
 
 /* ---- files ---- */
 
 static int run_cases(struct conform *conform, const struct vector_file *file, const json_t *cases)
 {
-	int code = CTL_OK;
 	if (json_array_size(cases) != file->n)
 		return ctl_fail(conform->ctl, "%.200s was changed while it was read", file->path);
-	for (size_t i = 0; i < file->n && !code && !conform->over; i++) {
+	for (size_t i = 0; i < file->n && !conform->over; i++) {
 		double since = ctl_now();
 		conform->item = file->first + i;
 		if (!sweep_is_ours(&conform->sweep, conform->item))
 			continue;
-		code = run_case(conform, file->path, json_array_get(cases, i));
+		run_case(conform, file->path, json_array_get(cases, i));
 		sweeping_ran(&conform->sweep, conform->item, since);
 	}
-	return code;
+	return CTL_OK;
 }
 
 static int run_file(struct conform *conform, const struct vector_file *file)
@@ -148,7 +139,8 @@ static int run_file(struct conform *conform, const struct vector_file *file)
 		conform->item = file->first;
 		sweeping_ran(&conform->sweep, conform->item, ctl_now());
 		kinds_explain("conform", file->path, &error);
-		return print_outcome(conform, "FAIL", file->path, "", error.message);
+		print_outcome(conform, "FAIL", file->path, "", error.message);
+		return CTL_OK;
 	}
 	int code = run_cases(conform, file, cases);
 	json_decref(root);
@@ -227,9 +219,7 @@ static int conform_run(struct ctl *ctl, const struct args *args)
 {
 	if (args_has(args, "--record"))
 		return conform_record(ctl, args);
-	struct conform *conform = calloc(1, sizeof(*conform));
-	if (!conform)
-		return ctl_fail(ctl, "no memory");
+	struct conform *conform = memory_new(1, sizeof(*conform));
 	conform->ctl = ctl;
 	conform->only_known = args_has(args, "--only-known");
 	conform->cases = ctl->json ? json_array() : NULL;
@@ -240,13 +230,7 @@ static int conform_run(struct ctl *ctl, const struct args *args)
 		code = find_cases(conform, args);
 	for (size_t i = 0; i < conform->files.n && !code && !conform->over; i++)
 		code = run_file(conform, &conform->files.list[i]);
-	if (!code)
-		code = report(conform);
-	vector_files_deinit(&conform->files);
-	sweep_deinit(&conform->sweep);
-	json_decref(conform->cases);
-	free(conform);
-	return code;
+	return code ? code : report(conform);
 }
 
 const struct command conform_command = {

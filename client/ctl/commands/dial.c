@@ -4,12 +4,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "client/ctl/command.h"
+#include "client/ctl/core/memory.h"
 
 enum { DIAL_BYTES = 256 << 10 };
 
@@ -75,9 +75,7 @@ static int dial_run(struct ctl *ctl, const struct args *args)
 		return CTL_FAILED;
 	/* What the daemon said before it went is still to be passed on. */
 	signal(SIGPIPE, SIG_IGN);
-	char *bytes = malloc(2 * (size_t)DIAL_BYTES);
-	code = bytes ? dial_both(ctl, fd, then, bytes) : ctl_fail(ctl, "no memory");
-	free(bytes);
+	code = dial_both(ctl, fd, then, memory_new(2, DIAL_BYTES));
 	close(fd);
 	return code;
 }

@@ -1,13 +1,13 @@
 /* diff: a tensor against an array. Real numbers are compared as such, integers with the container's. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/command.h"
 #include "client/ctl/core/arrays/array.h"
 #include "client/ctl/core/arrays/compare.h"
 #include "client/ctl/core/arrays/values.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/words/numbers.h"
@@ -27,10 +27,9 @@ static int diff_json(struct ctl *ctl, const struct compare *compare, const struc
 	for (unsigned d = 0; d < array->n_dims; d++)
 		json_array_append_new(index, json_integer(at[d]));
 	json_t *first = compare->n_differ
-				? json_pack("{s:O, s:o, s:o}", "index", index, "is", jsons_real(compare->is),
+				? json_pack("{s:o, s:o, s:o}", "index", index, "is", jsons_real(compare->is),
 					    "expected", jsons_real(compare->expected))
 				: json_null();
-	json_decref(index);
 	return ctl_print(ctl, json_pack("{s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "equal", equal, "elements",
 					(json_int_t)compare->n, "differ", (json_int_t)compare->n_differ, "first",
 					first, "largest_error", jsons_real(compare->largest), "cosine",
@@ -66,8 +65,8 @@ static int diff_read(struct ctl *ctl, const struct npumem_tensor *tensor, const 
 {
 	const struct npumem_place *place = &tensor->place;
 	const struct npumem_done *done;
-	void *data = malloc(array->bytes);
-	*is = (struct values){.n = array->n, .data = malloc(array->n * sizeof(*is->data))};
+	void *data = memory_data(array->bytes, 1);
+	*is = (struct values){.n = array->n, .data = memory_data(array->n, sizeof(*is->data))};
 	int code = data && is->data ? CTL_OK : ctl_fail(ctl, "no memory for %zu elements", array->n);
 	if (!code && npumem_read(ctl->npumem, tensor, data, array->bytes, &done, &ctl->error))
 		code = CTL_FAILED;
@@ -75,7 +74,6 @@ static int diff_read(struct ctl *ctl, const struct npumem_tensor *tensor, const 
 		values_decode(data, place->dtype, is_real ? place->frac_bits : 0, is);
 		ctl_warn(ctl, done->warning);
 	}
-	free(data);
 	return code;
 }
 
@@ -98,7 +96,6 @@ static int diff_values(struct ctl *ctl, const struct npumem_tensor *tensor, cons
 		compare_add_numbers(&compare, is.data, expected->data, array.n);
 		code = diff_tell(ctl, &compare, tensor, &array, within);
 	}
-	values_deinit(&is);
 	return code;
 }
 
@@ -113,10 +110,7 @@ static int diff_run(struct ctl *ctl, const struct args *args)
 	if (values_read(args->words[1], args_value(args, "--perm"), &expected, &ctl->error))
 		return CTL_FAILED;
 	int code = ctl_open(ctl, args->words[0], &tensor);
-	if (!code)
-		code = diff_values(ctl, tensor, &expected, within);
-	values_deinit(&expected);
-	return code;
+	return code ? code : diff_values(ctl, tensor, &expected, within);
 }
 
 const struct command diff_command = {

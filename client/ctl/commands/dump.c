@@ -2,11 +2,9 @@
 #include "client/ctl/command.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/words/numbers.h"
 
 enum { DUMP_LINE = 16, DUMP_CALL_BYTES = 1 << 20 };
@@ -30,18 +28,13 @@ static void dump_line(int64_t offset, const uint8_t *bytes, int64_t n)
 static int dump_json(struct ctl *ctl, int64_t npu, int64_t offset, int64_t n, const uint8_t *bytes)
 {
 	static const char digits[] = "0123456789abcdef";
-	char *hex = malloc(2 * (size_t)n + 1);
-	if (!hex)
-		return ctl_fail(ctl, "no memory for %" PRId64 " bytes", n);
+	char *hex = memory_new(2 * (size_t)n + 1, 1);
 	for (int64_t i = 0; i < n; i++) {
 		hex[2 * i] = digits[bytes[i] >> 4];
 		hex[2 * i + 1] = digits[bytes[i] & 15];
 	}
-	hex[2 * n] = 0;
-	json_t *object = json_pack("{s:I, s:I, s:I, s:s}", "npu", (json_int_t)npu, "offset", (json_int_t)offset,
-				   "bytes", (json_int_t)n, "hex", hex);
-	free(hex);
-	return ctl_print(ctl, object);
+	return ctl_print(ctl, json_pack("{s:I, s:I, s:I, s:s}", "npu", (json_int_t)npu, "offset",
+					(json_int_t)offset, "bytes", (json_int_t)n, "hex", hex));
 }
 
 static int dump_bytes(struct ctl *ctl, int64_t npu, int64_t offset, int64_t n, uint8_t *bytes)
@@ -71,12 +64,9 @@ static int dump_run(struct ctl *ctl, const struct args *args)
 	if (n > NPUMEM_NPU_BYTES_MAX || offset > NPUMEM_NPU_BYTES_MAX)
 		return ctl_invalid(ctl, "%" PRId64 " bytes at offset %" PRId64 " are past the end of every NPU", n,
 				   offset);
-	uint8_t *bytes = malloc(n ? (size_t)n : 1);
-	if (!bytes)
-		return ctl_fail(ctl, "no memory for %" PRId64 " bytes", n);
-	code = dump_bytes(ctl, npu, offset, n, bytes);
-	free(bytes);
-	return code;
+	uint8_t *bytes = memory_data((size_t)n, 1);
+	return bytes ? dump_bytes(ctl, npu, offset, n, bytes)
+		     : ctl_fail(ctl, "no memory for %" PRId64 " bytes", n);
 }
 
 const struct command dump_command = {.least = 3, .most = 3, .run = dump_run};

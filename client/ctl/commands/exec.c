@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/ctl/command.h"
+#include "client/ctl/core/memory.h"
 
 #define EXEC_SOCKET "/npumem.sock"
 
@@ -53,11 +54,8 @@ static int command_wait(struct ctl *ctl, pid_t pid)
 
 static int command_start(struct ctl *ctl, const char *socket, const char **words, unsigned n)
 {
-	char **argv = calloc(n + 1, sizeof(*argv));
+	char **argv = memory_new(n + 1, sizeof(*argv));
 	struct sigaction old[EXEC_SIGNALS];
-	int code;
-	if (!argv)
-		return ctl_fail(ctl, "no memory");
 	for (unsigned i = 0; i < n; i++)
 		argv[i] = (char *)(uintptr_t)words[i];
 	/* Until it is known whom they are for. */
@@ -79,9 +77,7 @@ static int command_start(struct ctl *ctl, const char *socket, const char **words
 	}
 	exec_child = pid > 0 ? pid : 0;
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	code = pid < 0 ? ctl_fail(ctl, "cannot start a process: %s", strerror(errno)) : command_wait(ctl, pid);
-	free(argv);
-	return code;
+	return pid < 0 ? ctl_fail(ctl, "cannot start a process: %s", strerror(errno)) : command_wait(ctl, pid);
 }
 
 static int exec_run(struct ctl *ctl, const struct args *args)

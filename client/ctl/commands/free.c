@@ -1,8 +1,7 @@
 /* free: tensors by name or pattern, all of them or none. */
 #include "client/ctl/command.h"
 
-#include <stdlib.h>
-
+#include "client/ctl/core/memory.h"
 #include "client/ctl/selection.h"
 
 enum { FREE_AT_ONCE = 256 };
@@ -11,19 +10,6 @@ static const struct option free_options[] = {
 	{"--all", NULL, "all of one's own that have a name", false},
 	{NULL, NULL, NULL, false},
 };
-
-/* Opens each name instead of searching the list, which leaves out some tensors of other uids. */
-static int handles_of_names(struct ctl *ctl, const struct args *args, uint64_t *handles, unsigned *n)
-{
-	const struct npumem_tensor *tensor;
-	for (*n = 0; *n < args->n_words; ++*n) {
-		int code = ctl_open(ctl, args->words[*n], &tensor);
-		if (code)
-			return code;
-		handles[*n] = tensor->handle;
-	}
-	return CTL_OK;
-}
 
 static bool has_base(const struct selection *selection, uint64_t base)
 {
@@ -53,34 +39,32 @@ static int free_selected(struct ctl *ctl, const struct args *args, bool all)
 	if (npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
 	int code = selection_all(ctl, info->uid, args->words, args->n_words, &selection);
-	uint64_t *handles = code ? NULL : calloc(selection.n + 1, sizeof(*handles));
-	if (!code && !handles)
-		code = ctl_fail(ctl, "no memory");
-	for (unsigned i = 0; i < selection.n && !code; i++) {
+	if (code)
+		return code;
+	uint64_t *handles = memory_new(selection.n, sizeof(*handles));
+	for (unsigned i = 0; i < selection.n; i++) {
 		const struct npumem_tensor *tensor = selection.list[i];
 		if ((!all || (tensor->uid == info->uid && tensor->name[0])) && !has_base(&selection, tensor->base))
 			handles[n++] = tensor->handle;
 	}
-	if (!code)
-		code = free_handles(ctl, handles, n);
+	code = free_handles(ctl, handles, n);
 	if (!code && !ctl->json)
 		printf("%u freed\n", n);
-	free(handles);
-	selection_deinit(&selection);
 	return code;
 }
 
+/* Opens each name instead of searching the list, which leaves out some tensors of other uids. */
 static int free_named(struct ctl *ctl, const struct args *args)
 {
-	uint64_t *handles = calloc(args->n_words, sizeof(*handles));
-	unsigned n;
-	if (!handles)
-		return ctl_fail(ctl, "no memory");
-	int code = handles_of_names(ctl, args, handles, &n);
-	if (!code)
-		code = free_handles(ctl, handles, n);
-	free(handles);
-	return code;
+	uint64_t *handles = memory_new(args->n_words, sizeof(*handles));
+	const struct npumem_tensor *tensor;
+	for (unsigned i = 0; i < args->n_words; i++) {
+		int code = ctl_open(ctl, args->words[i], &tensor);
+		if (code)
+			return code;
+		handles[i] = tensor->handle;
+	}
+	return free_handles(ctl, handles, args->n_words);
 }
 
 static int free_run(struct ctl *ctl, const struct args *args)

@@ -1,10 +1,10 @@
 /* load: an array into a tensor of its own, in one step. All that can be wrong with the file is found before the
  * tensor is allocated. */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "client/ctl/command.h"
 #include "client/ctl/core/arrays/formats.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/words/spec.h"
@@ -61,7 +61,8 @@ static int load_tell(struct ctl *ctl, const struct npumem_tensor *tensor, int64_
 {
 	char dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
 	if (!ctl->json) {
-		printf("%s is %s %s at address %" PRId64 "; %" PRId64 " element%s written, %" PRId64 " saturated\n",
+		printf("%s is %s %s at address %" PRId64 "; %" PRId64 " element%s written, %" PRId64
+		       " saturated\n",
 		       tensor->name, present_dtype(&tensor->place, dtype), present_shape(&tensor->place, shape),
 		       tensor->place.address, n, present_s((uint64_t)n), saturated);
 		return CTL_OK;
@@ -107,10 +108,8 @@ static int load_values(struct ctl *ctl, const struct args *args, struct npumem_s
 		return code;
 	if (npumem_dtype_is_fixed(spec->dtype) && spec->frac_bits == NPUMEM_ANY)
 		return ctl_usage(ctl, "--frac-bits is missing: a number, or auto");
-	void *data = malloc(values->n * npumem_dtype_bytes(spec->dtype));
-	code = data ? load_write(ctl, args, spec, values, rounding, data) : ctl_fail(ctl, "no memory");
-	free(data);
-	return code;
+	void *data = memory_data(values->n, npumem_dtype_bytes(spec->dtype));
+	return data ? load_write(ctl, args, spec, values, rounding, data) : ctl_fail(ctl, "no memory");
 }
 
 static int load_run(struct ctl *ctl, const struct args *args)
@@ -125,9 +124,7 @@ static int load_run(struct ctl *ctl, const struct args *args)
 		return ctl_usage(ctl, "the name is empty");
 	if (values_read(args->words[1], args_value(args, "--perm"), &values, &ctl->error))
 		return CTL_FAILED;
-	int code = load_values(ctl, args, &spec, &values, rounding);
-	values_deinit(&values);
-	return code;
+	return load_values(ctl, args, &spec, &values, rounding);
 }
 
 const struct command load_command = {

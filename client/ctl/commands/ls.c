@@ -18,7 +18,7 @@ static void ls_flags(const struct npumem_tensor *tensor, char *flags)
 	*flags = 0;
 }
 
-static int ls_text(struct ctl *ctl, const struct npumem_tensor *const *list, unsigned n, uint32_t uid)
+static int ls_text(const struct npumem_tensor *const *list, unsigned n, uint32_t uid)
 {
 	struct table table;
 	char text[PRESENT_TEXT_BYTES], flags[8];
@@ -44,7 +44,8 @@ static int ls_text(struct ctl *ctl, const struct npumem_tensor *const *list, uns
 		table_cell(&table, tensor->base ? "%s, view of %s" : "%s", tensor->state,
 			   tensor->base_name[0] ? tensor->base_name : "a tensor without a name");
 	}
-	return table_print(&table, stdout) ? CTL_OK : ctl_fail(ctl, "no memory for the table");
+	table_print(&table, stdout);
+	return CTL_OK;
 }
 
 static int ls_run(struct ctl *ctl, const struct args *args)
@@ -55,12 +56,11 @@ static int ls_run(struct ctl *ctl, const struct args *args)
 	if (code)
 		return code;
 	code = selection_all(ctl, info->uid, args->words, args->n_words, &selection);
-	if (!code && ctl->json)
-		code = ctl_print(ctl, json_pack("{s:o}", "tensors", present_tensors(selection.list, selection.n)));
-	else if (!code)
-		code = ls_text(ctl, selection.list, selection.n, info->uid);
-	selection_deinit(&selection);
-	return code;
+	if (code)
+		return code;
+	return ctl->json ? ctl_print(ctl,
+				     json_pack("{s:o}", "tensors", present_tensors(selection.list, selection.n)))
+			 : ls_text(selection.list, selection.n, info->uid);
 }
 
 const struct command ls_command = {

@@ -1,12 +1,12 @@
 /* map: a picture of the device, or of one tensor. */
 #include "client/ctl/command.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/output/terminal.h"
@@ -63,14 +63,13 @@ static int map_svg(struct ctl *ctl, const struct subject *subject, const char *p
 		return CTL_FAILED;
 	const struct svg_device how = {
 		.to_scale = subject->to_scale, .hidden = subject->hidden, .uid = subject->info->uid};
-	int status;
 	if (!subject->one)
-		status = svg_device_draw(file, geometry, subject->tensors, subject->n, &how, &ctl->error);
+		svg_device_draw(file, geometry, subject->tensors, subject->n, &how);
 	else if (subject->by_feature)
-		status = svg_tensor_features(file, geometry, subject->one, how.uid, &ctl->error);
+		svg_tensor_features(file, geometry, subject->one, how.uid);
 	else
-		status = svg_tensor_draw(file, geometry, subject->one, how.uid, NULL, &ctl->error);
-	int code = ctl_close(ctl, path, file, status);
+		svg_tensor_draw(file, geometry, subject->one, how.uid, NULL);
+	int code = ctl_close(ctl, path, file);
 	return !code && ctl->json ? ctl_print(ctl, json_pack("{s:s}", "svg", path)) : code;
 }
 
@@ -84,15 +83,15 @@ static int map_json(struct ctl *ctl, const struct subject *subject)
 					(json_int_t)g->npu_bytes, "tensors", array));
 }
 
-static int map_draw(struct ctl *ctl, const struct subject *subject, const struct picture_look *look, FILE *out)
+static void map_draw(const struct subject *subject, const struct picture_look *look, FILE *out)
 {
 	const struct npumem_geometry *geometry = &subject->info->geometry;
 	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
-	if (!subject->one)
-		return picture_device(out, geometry, subject->tensors, subject->n, subject->info->uid,
-				      subject->hidden, look, &ctl->error)
-			       ? CTL_FAILED
-			       : CTL_OK;
+	if (!subject->one) {
+		picture_device(out, geometry, subject->tensors, subject->n, subject->info->uid, subject->hidden,
+			       look);
+		return;
+	}
 	const struct npumem_place *place = &subject->one->place;
 	fprintf(out, "%s: %s %s, %s, %s, at offset %" PRId64 "\n",
 		present_name(subject->one, subject->info->uid, name), present_dtype(place, dtype),
@@ -102,10 +101,9 @@ static int map_draw(struct ctl *ctl, const struct subject *subject, const struct
 		picture_features(out, geometry, place, look->width);
 	else
 		picture_place(out, geometry, place, look);
-	return CTL_OK;
 }
 
-static int map_text(struct ctl *ctl, const struct subject *subject)
+static int map_text(const struct subject *subject)
 {
 	const struct picture_look look = {.width = terminal_columns(STDOUT_FILENO),
 					  .colours = terminal_colours(STDOUT_FILENO)};
@@ -113,14 +111,13 @@ static int map_text(struct ctl *ctl, const struct subject *subject)
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
 	if (!out)
-		return ctl_fail(ctl, "no memory for the picture");
-	int code = map_draw(ctl, subject, &look, out);
-	if (fclose(out) && !code)
-		code = ctl_fail(ctl, "no memory for the picture");
-	if (!code)
-		picture_fit(stdout, text, look.width);
+		memory_none();
+	map_draw(subject, &look, out);
+	if (fclose(out))
+		memory_none();
+	picture_fit(stdout, text, look.width);
 	free(text);
-	return code;
+	return CTL_OK;
 }
 
 static int map_run(struct ctl *ctl, const struct args *args)
@@ -137,7 +134,7 @@ static int map_run(struct ctl *ctl, const struct args *args)
 	if (!code && path)
 		code = map_svg(ctl, &subject, path);
 	else if (!code)
-		code = ctl->json ? map_json(ctl, &subject) : map_text(ctl, &subject);
+		code = ctl->json ? map_json(ctl, &subject) : map_text(&subject);
 	return code;
 }
 

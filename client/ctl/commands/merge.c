@@ -2,9 +2,7 @@
  * the same shard has replaced counts no more. */
 #include "client/ctl/command.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/output/jsons.h"
@@ -47,9 +45,8 @@ static int read_one(struct merging *merging, const char *path, bool wants_xml)
 			 : merge_read(&merging->reports, path, &why_not, &merging->ctl->error);
 	if (status)
 		return CTL_FAILED;
-	if (why_not &&
-	    json_array_append_new(merging->left_out, json_pack("{s:s, s:s}", "file", path, "reason", why_not)))
-		return ctl_fail(merging->ctl, "no memory for the files");
+	if (why_not)
+		jsons_append(&merging->left_out, json_pack("{s:s, s:s}", "file", path, "reason", why_not));
 	return CTL_OK;
 }
 
@@ -139,7 +136,7 @@ static void print_text(const struct merging *merging, const json_t *sum)
 	}
 }
 
-/* What became of the files; NULL without memory. */
+/* What became of the files. */
 static json_t *replaced_json(const struct parts *parts)
 {
 	json_t *list = json_array();
@@ -166,12 +163,9 @@ static int check_missing(struct ctl *ctl, const struct parts *parts, const char 
 	char list[MERGE_LIST_BYTES] = "";
 	json_t *missing = parts_missing(parts), *one;
 	size_t n = json_array_size(missing), i, at = 0;
-	if (!missing)
-		return ctl_fail(ctl, "no memory for what is missing");
 	json_array_foreach(missing, i, one) if (at + 24 < sizeof(list)) at += (size_t)snprintf(
 		list + at, sizeof(list) - at, "%s%" JSON_INTEGER_FORMAT, i ? ", " : "", json_integer_value(one));
 	else if (strcmp(list + at - 3, "...")) at += (size_t)snprintf(list + at, sizeof(list) - at, ", ...");
-	json_decref(missing);
 	if (!n)
 		return CTL_OK;
 	return ctl_fail(ctl, "shard%s %s of %u %s no %s", n > 1 ? "s" : "", list, parts->list->of.n_shards,
@@ -193,8 +187,6 @@ static int merge_all(struct merging *merging, const struct args *args)
 {
 	struct ctl *ctl = merging->ctl;
 	json_t *sum = NULL;
-	if (!merging->left_out)
-		return ctl_fail(ctl, "no memory");
 	int code = ctl_check_output(ctl, args, args_value(args, "--junit"));
 	if (!code)
 		code = read_all(merging, args);
@@ -212,20 +204,13 @@ static int merge_all(struct merging *merging, const struct args *args)
 		code = check_missing(ctl, &merging->reports, "report");
 	if (!code && merging->suites.n)
 		code = check_missing(ctl, &merging->suites, "JUnit file");
-	if (!code)
-		code = sum_failed(ctl, sum);
-	json_decref(sum);
-	return code;
+	return code ? code : sum_failed(ctl, sum);
 }
 
 static int merge_run(struct ctl *ctl, const struct args *args)
 {
 	struct merging merging = {.ctl = ctl, .left_out = json_array()};
-	int code = merge_all(&merging, args);
-	parts_deinit(&merging.reports);
-	parts_deinit(&merging.suites);
-	json_decref(merging.left_out);
-	return code;
+	return merge_all(&merging, args);
 }
 
 const struct command merge_command = {

@@ -3,10 +3,10 @@
 #include "client/ctl/command.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/kernels/question.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/measure.h"
@@ -188,7 +188,8 @@ static int numeric_print(struct ctl *ctl, const char *operation, const struct np
 		advice_text(question->advise.kernel, &answer->advice);
 	else
 		format_text(operation, question, &answer->result);
-	return question->kind == NPUMEM_NUMERIC_ADVISE ? measure_print(ctl, measure) : CTL_OK;
+	measure_print(measure);
+	return CTL_OK;
 }
 
 static int numeric_ask(struct ctl *ctl, const struct args *args, struct measure *measure)
@@ -218,40 +219,30 @@ static int numeric_formats(struct ctl *ctl, const struct args *args, struct meas
 	int code = measure_one(ctl, args, measure);
 	if (code)
 		return code;
-	return ctl->json ? ctl_print(ctl, json_pack("{s:o}", "data", measure_array(measure)))
-			 : measure_print(ctl, measure);
+	if (ctl->json)
+		return ctl_print(ctl, json_pack("{s:o}", "data", measure_array(measure)));
+	measure_print(measure);
+	return CTL_OK;
 }
 
 /* advise: with what the files and tensors among the words come to. */
 static int numeric_advise(struct ctl *ctl, const struct args *args, struct measure *measure)
 {
 	struct args own = *args;
-	own.words = malloc(args->n_words * sizeof(*own.words));
-	if (!own.words)
-		return ctl_fail(ctl, "no memory");
+	own.words = memory_new(args->n_words, sizeof(*own.words));
 	int code = measure_words(ctl, args, measure, own.words);
-	if (!code)
-		code = numeric_ask(ctl, &own, measure);
-	free(own.words);
-	return code;
+	return code ? code : numeric_ask(ctl, &own, measure);
 }
 
 static int numeric_run(struct ctl *ctl, const struct args *args)
 {
-	struct measure *measure = calloc(1, sizeof(*measure));
-	int code;
-	if (!measure)
-		return ctl_fail(ctl, "no memory");
+	struct measure *measure = memory_new(1, sizeof(*measure));
 	if (!strcmp(args->words[0], "formats"))
-		code = numeric_formats(ctl, args, measure);
-	else if (!strcmp(args->words[0], "advise"))
-		code = numeric_advise(ctl, args, measure);
-	else
-		code = args_has(args, "--rounding") ? ctl_usage(ctl, "--rounding is not for %.40s", args->words[0])
-						    : numeric_ask(ctl, args, measure);
-	measure_deinit(measure);
-	free(measure);
-	return code;
+		return numeric_formats(ctl, args, measure);
+	if (!strcmp(args->words[0], "advise"))
+		return numeric_advise(ctl, args, measure);
+	return args_has(args, "--rounding") ? ctl_usage(ctl, "--rounding is not for %.40s", args->words[0])
+					    : numeric_ask(ctl, args, measure);
 }
 
 const struct command numeric_command = {

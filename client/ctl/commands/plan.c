@@ -2,7 +2,6 @@
  * for its own. */
 #include "client/ctl/command.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,7 +78,7 @@ static json_t *plan_object(const struct npumem_plan *plan)
 	return object;
 }
 
-static int plan_widths(struct ctl *ctl, const struct npumem_plan *plan)
+static void plan_widths(const struct npumem_plan *plan)
 {
 	struct table table;
 	table_init(&table, ">  W|>channels|>block rows|>bytes/NPU|");
@@ -91,10 +90,10 @@ static int plan_widths(struct ctl *ctl, const struct npumem_plan *plan)
 		table_cell(&table, "%" PRId64, w->bytes_per_npu);
 		table_cell(&table, "%s", w->w == plan->place.w ? "this plan" : i ? "" : "the default");
 	}
-	return table_print(&table, stdout) ? CTL_OK : ctl_fail(ctl, "no memory for the table");
+	table_print(&table, stdout);
 }
 
-static int plan_text(struct ctl *ctl, const struct npumem_plan *plan, const struct npumem_geometry *geometry)
+static int plan_text(const struct npumem_plan *plan, const struct npumem_geometry *geometry)
 {
 	const struct npumem_place *place = &plan->place;
 	char dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
@@ -112,7 +111,8 @@ static int plan_text(struct ctl *ctl, const struct npumem_plan *plan, const stru
 	if (!plan->n_widths)
 		return CTL_OK;
 	printf("\nwidths (columns per channel), least storage first\n");
-	return plan_widths(ctl, plan);
+	plan_widths(plan);
+	return CTL_OK;
 }
 
 static int address_svg(struct ctl *ctl, const int64_t *addresses, unsigned n, const struct npumem_geometry *g,
@@ -121,8 +121,8 @@ static int address_svg(struct ctl *ctl, const int64_t *addresses, unsigned n, co
 	FILE *file = ctl_create(ctl, path);
 	if (!file)
 		return CTL_FAILED;
-	int status = svg_address_draw(file, g, addresses, n, &ctl->error);
-	return ctl_close(ctl, path, file, status);
+	svg_address_draw(file, g, addresses, n);
+	return ctl_close(ctl, path, file);
 }
 
 static json_t *address_object(int64_t address, const struct npumem_geometry *g)
@@ -136,10 +136,8 @@ static json_t *address_object(int64_t address, const struct npumem_geometry *g)
 static int address_json(struct ctl *ctl, const int64_t *addresses, unsigned n, const struct npumem_geometry *g)
 {
 	json_t *list = json_array();
-	if (n == 1) {
-		json_decref(list);
+	if (n == 1)
 		return ctl_print(ctl, address_object(addresses[0], g));
-	}
 	for (unsigned i = 0; i < n; i++)
 		jsons_append(&list, address_object(addresses[i], g));
 	return ctl_print(ctl, json_pack("{s:o}", "addresses", list));
@@ -215,16 +213,14 @@ static int plan_all(struct ctl *ctl, const struct npumem_geometry *geometry, boo
 			plan_row(&table, &plan);
 		}
 	}
-	bool none = !json_array_size(plans);
-	if (none)
+	if (!json_array_size(plans)) {
 		ctl->error = first;
-	int code = none ? CTL_FAILED : CTL_OK;
-	if (!code && ctl->json)
-		return table_print(&table, NULL) ? ctl_print(ctl, json_pack("{s:o}", "plans", plans)) : CTL_FAILED;
-	json_decref(plans);
-	if (!table_print(&table, none ? NULL : stdout) && !code)
-		code = ctl_fail(ctl, "no memory for the table");
-	return code;
+		return CTL_FAILED;
+	}
+	if (ctl->json)
+		return ctl_print(ctl, json_pack("{s:o}", "plans", plans));
+	table_print(&table, stdout);
+	return CTL_OK;
 }
 
 /* Takes --layout all out of the options, whose others are then a spec's. */
@@ -275,13 +271,12 @@ static int plan_batch(struct ctl *ctl, const struct network *network, const stru
 		return CTL_FAILED;
 	if (!batches.most)
 		return ctl_fail(ctl, "no batch of \"%.63s\" fits: plan without --max-batch has the reason", input);
-	json_t *next = jsons_integer(batches.next);
 	if (ctl->json)
-		return ctl_print(ctl, json_pack("{s:s, s:I, s:I, s:o, s:I, s:I}", "input", input, "max_batch",
-						(json_int_t)batches.most, "peak", (json_int_t)batches.peak,
-						"next_peak", next, "npus", (json_int_t)geometry->n_npus,
-						"npu_bytes", (json_int_t)geometry->npu_bytes));
-	json_decref(next);
+		return ctl_print(ctl,
+				 json_pack("{s:s, s:I, s:I, s:o, s:I, s:I}", "input", input, "max_batch",
+					   (json_int_t)batches.most, "peak", (json_int_t)batches.peak, "next_peak",
+					   jsons_integer(batches.next), "npus", (json_int_t)geometry->n_npus,
+					   "npu_bytes", (json_int_t)geometry->npu_bytes));
 	printf("largest batch: %" PRId64 " (N of %s), peak %" PRId64 " of %" PRId64 " bytes per NPU", batches.most,
 	       input, batches.peak, geometry->npu_bytes);
 	if (batches.next == NPUMEM_ANY)
@@ -314,11 +309,9 @@ static int plan_optimize(struct ctl *ctl, struct network *network, const struct 
 	FILE *file = ctl_create(ctl, path);
 	if (!file)
 		return CTL_FAILED;
-	bool bad = json_dumpf(document, file, JSON_INDENT(1));
+	json_dumpf(document, file, JSON_INDENT(1));
 	putc('\n', file);
-	int code = ctl_close(ctl, path, file, 0);
-	if (!code && bad)
-		return ctl_fail(ctl, "%.200s: no memory for the network", path);
+	int code = ctl_close(ctl, path, file);
 	if (code || ctl->json)
 		return code;
 	printf("%s: peak %" PRId64 " to %" PRId64 " bytes per NPU", path, o.peak_before, o.peak);
@@ -338,9 +331,7 @@ static int plan_lifetimes(struct ctl *ctl, const struct network *network, const 
 		dry_run(ctl, network, &dry);
 	else
 		dry_run_alone(ctl, network, geometry, &dry);
-	int code = lifetimes_print(ctl, network, geometry, rates, svg, &dry);
-	dry_deinit(&dry);
-	return code;
+	return lifetimes_print(ctl, network, geometry, rates, svg, &dry);
 }
 
 static int plan_network(struct ctl *ctl, const struct args *args)
@@ -376,7 +367,6 @@ static int plan_network(struct ctl *ctl, const struct args *args)
 		code = plan_batch(ctl, &network, &geometry, input);
 	else if (!code)
 		code = plan_lifetimes(ctl, &network, &geometry, cost ? &rates : NULL, svg);
-	network_deinit(&network);
 	return code;
 }
 
@@ -387,9 +377,11 @@ static int plan_svg(struct ctl *ctl, const struct npumem_plan *plan, const struc
 	FILE *file = ctl_create(ctl, path);
 	if (!file)
 		return CTL_FAILED;
-	int status = by_feature ? svg_tensor_features(file, geometry, &tensor, tensor.uid, &ctl->error)
-				: svg_tensor_draw(file, geometry, &tensor, tensor.uid, NULL, &ctl->error);
-	return ctl_close(ctl, path, file, status);
+	if (by_feature)
+		svg_tensor_features(file, geometry, &tensor, tensor.uid);
+	else
+		svg_tensor_draw(file, geometry, &tensor, tensor.uid, NULL);
+	return ctl_close(ctl, path, file);
 }
 
 static int plan_run(struct ctl *ctl, const struct args *args)
@@ -438,7 +430,7 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 		return CTL_FAILED;
 	if (path && plan_svg(ctl, &own, &geometry, path, args_has(args, "--by")))
 		return CTL_FAILED;
-	return ctl->json ? ctl_print(ctl, plan_object(&own)) : plan_text(ctl, &own, &geometry);
+	return ctl->json ? ctl_print(ctl, plan_object(&own)) : plan_text(&own, &geometry);
 }
 
 const struct command plan_command = {

@@ -1,11 +1,11 @@
 /* read: a tensor into an .npy file. */
 #include "client/ctl/command.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/arrays/array.h"
 #include "client/ctl/core/arrays/values.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
 
@@ -23,21 +23,18 @@ static int read_print(struct ctl *ctl, const struct npumem_tensor *tensor, const
 	struct values values = {.n_dims = array->n_dims, .n = array->n};
 	if (npumem_read(ctl->npumem, tensor, data, array->bytes, &done, &ctl->error))
 		return CTL_FAILED;
-	values.data = malloc(array->n * sizeof(*values.data));
+	values.data = memory_data(array->n, sizeof(*values.data));
 	if (!values.data)
 		return ctl_fail(ctl, "no memory for %zu numbers", array->n);
 	memcpy(values.shape, array->shape, sizeof(array->shape));
 	values_decode(data, place->dtype, dequantize ? place->frac_bits : 0, &values);
 	values.is_real = dequantize || place->dtype == NPUMEM_FP32;
 	ctl_warn(ctl, done->warning);
-	int code = CTL_OK;
 	if (ctl->json)
-		code = ctl_print(ctl, json_pack("{s:o, s:o}", "values", values_json(&values), "warning",
+		return ctl_print(ctl, json_pack("{s:o, s:o}", "values", values_json(&values), "warning",
 						jsons_text(done->warning)));
-	else
-		values_print(stdout, &values);
-	values_deinit(&values);
-	return code;
+	values_print(stdout, &values);
+	return CTL_OK;
 }
 
 static int read_into(struct ctl *ctl, const struct npumem_tensor *tensor, const struct array *array,
@@ -73,13 +70,11 @@ static int read_run(struct ctl *ctl, const struct args *args)
 	if (dequantize && !npumem_dtype_is_fixed(tensor->place.dtype))
 		return ctl_invalid(ctl, "--dequantize is for fx8 and fx16; %s is %s", args->words[0],
 				   npumem_dtype_name(tensor->place.dtype));
-	void *data = malloc(array.bytes);
+	void *data = memory_data(array.bytes, 1);
 	if (!data)
 		return ctl_fail(ctl, "no memory for an array of %zu bytes", array.bytes);
-	code = file ? read_into(ctl, tensor, &array, args->words[1], dequantize, data)
+	return file ? read_into(ctl, tensor, &array, args->words[1], dequantize, data)
 		    : read_print(ctl, tensor, &array, dequantize, data);
-	free(data);
-	return code;
 }
 
 const struct command read_command = {

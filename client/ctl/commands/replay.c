@@ -232,7 +232,7 @@ struct records {
 	char first[NPUMEM_MESSAGE_BYTES]; /* what differs first; empty: nothing */
 };
 
-static int note(struct records *records, size_t item, const struct npumem_replay_result *result)
+static void note(struct records *records, size_t item, const struct npumem_replay_result *result)
 {
 	json_t *one =
 		json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}", "item", (json_int_t)item,
@@ -244,10 +244,9 @@ static int note(struct records *records, size_t item, const struct npumem_replay
 	records->requests += result->requests;
 	records->skipped += result->skipped;
 	records->differences += result->differences;
-	if (json_array_append_new(records->cases, one))
-		return ctl_fail(records->ctl, "no memory for the result");
+	json_array_append_new(records->cases, one);
 	if (!result->differences || *records->first)
-		return CTL_OK;
+		return;
 	size_t n = 0;
 	if (records->sweep.n > 1)
 		n = (size_t)snprintf(records->first, sizeof(records->first),
@@ -258,7 +257,6 @@ static int note(struct records *records, size_t item, const struct npumem_replay
 			 result->first, result->session, result->uid, result->pid, result->what);
 	else
 		snprintf(records->first + n, sizeof(records->first) - n, "%s", result->what);
-	return CTL_OK;
 }
 
 static int print_json(struct records *records)
@@ -268,10 +266,7 @@ static int print_json(struct records *records)
 				   (json_int_t)records->skipped, "differences", (json_int_t)records->differences,
 				   "cases", records->cases);
 	sweep_part(&records->sweep, &part);
-	if (report && merge_first(report)) {
-		json_decref(report);
-		report = NULL;
-	}
+	merge_first(report);
 	return sweeping_print(records->ctl, &records->sweep, &part, report);
 }
 
@@ -338,7 +333,7 @@ static int replay_record(struct records *records, size_t item)
 	if (!code && npumem_replay_run(replay, UINT32_MAX, open_admin, &replaying, &result, &ctl->error))
 		code = CTL_FAILED;
 	if (!code)
-		code = note(records, item, result);
+		note(records, item, result);
 	npumem_replay_close(replay);
 	stop_daemon(&replaying);
 	if (replaying.socket >= 0)
@@ -362,8 +357,7 @@ static int find_items(struct records *records)
 		if (stat(args->words[i], &status))
 			return ctl_fail(ctl, "%.200s: %s", args->words[i], strerror(errno));
 		sweep_mix(&records->sweep, &status.st_size, sizeof(status.st_size));
-		if (sweep_add(&records->sweep, slash ? slash + 1 : args->words[i], &ctl->error))
-			return CTL_FAILED;
+		sweep_add(&records->sweep, slash ? slash + 1 : args->words[i]);
 	}
 	return sweeping_share(ctl, args, &records->sweep);
 }
@@ -381,11 +375,7 @@ static int replay_run(struct ctl *ctl, const struct args *args)
 		code = replay_record(&records, i);
 		sweeping_ran(&records.sweep, i, since);
 	}
-	if (!code)
-		code = report(&records);
-	sweep_deinit(&records.sweep);
-	json_decref(records.cases);
-	return code;
+	return code ? code : report(&records);
 }
 
 const struct command replay_command = {

@@ -134,18 +134,14 @@ static int print_directory(struct ctl *ctl, const char *directory)
 	while (waitpid(pid, &ended, 0) < 0)
 		if (errno != EINTR)
 			return ctl_fail(ctl, "cannot wait for npumemd: %s", strerror(errno));
-	if (!WIFEXITED(ended) || WEXITSTATUS(ended)) {
-		code = ctl_fail(ctl, "%.400s",
+	if (!WIFEXITED(ended) || WEXITSTATUS(ended))
+		return ctl_fail(ctl, "%.400s",
 				*jsons_string(state, "error") ? jsons_string(state, "error")
 							      : "npumemd has failed");
-		json_decref(state);
-		return code;
-	}
 	json_object_set_new(state, "directory", json_string(directory));
 	if (ctl->json)
 		return ctl_print(ctl, state);
 	print_text(directory, state);
-	json_decref(state);
 	return CTL_OK;
 }
 

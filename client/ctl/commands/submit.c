@@ -2,7 +2,6 @@
 #include "client/ctl/command.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -90,8 +89,7 @@ static int print_text(const struct execute *execute)
 			  what(network, &network->operations[i], text), result->ns, result->saturated);
 	}
 	print_row(&table, "", "all", ns, saturated);
-	if (!table_print(&table, stdout))
-		return ctl_fail(execute->ctl, "no memory for the table");
+	table_print(&table, stdout);
 	for (size_t i = 0; i < network->n_operations; i++)
 		print_remarks(execute, i);
 	return CTL_OK;
@@ -167,9 +165,7 @@ static int check(struct ctl *ctl, const struct network *network, const struct ra
 	if (files_check(network, &ctl->error) || npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
 	dry_run(ctl, network, &dry);
-	int code = lifetimes_print(ctl, network, &info->geometry, rates, NULL, &dry);
-	dry_deinit(&dry);
-	return code;
+	return lifetimes_print(ctl, network, &info->geometry, rates, NULL, &dry);
 }
 
 static int submit_run(struct ctl *ctl, const struct args *args)
@@ -186,11 +182,10 @@ static int submit_run(struct ctl *ctl, const struct args *args)
 	if (network_load(args->words[0], &network, &ctl->error))
 		return CTL_FAILED;
 	int code = ctl_connect(ctl);
-	if (!code)
-		code = dry ? check(ctl, &network, cost ? &rates : NULL, out)
-			   : run(ctl, &network, out, args_value(args, "--samples"));
-	network_deinit(&network);
-	return code;
+	if (code)
+		return code;
+	return dry ? check(ctl, &network, cost ? &rates : NULL, out)
+		   : run(ctl, &network, out, args_value(args, "--samples"));
 }
 
 const struct command submit_command = {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client/ctl/command.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/metrics.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/words/numbers.h"
@@ -216,9 +217,11 @@ static int look_at_all(struct looking *looking)
 	char *text = NULL, *rest;
 	size_t bytes = 0;
 	FILE *out = open_memstream(&text, &bytes);
-	int code = out ? devices_look(looking->ctl, &looking->all, out) : ctl_fail(looking->ctl, "no memory");
-	if (out && fclose(out) && !code)
-		code = ctl_fail(looking->ctl, "no memory");
+	if (!out)
+		memory_none();
+	int code = devices_look(looking->ctl, &looking->all, out);
+	if (fclose(out))
+		memory_none();
 	measure(&screen, looking->batch);
 	if (!code && looking->ctl->json) {
 		fputs(text, stdout);
@@ -287,7 +290,7 @@ static int top_run(struct ctl *ctl, const struct args *args)
 		sigaction(SIGTERM, &end, NULL);
 		code = batch ? top_loop(&looking, interval, looks) : on_terminal(&looking, interval, looks);
 	}
-	devices_look_deinit(&looking.all);
+	ask_free(looking.all.before, looking.all.devices.n);
 	return code;
 }
 

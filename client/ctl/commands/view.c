@@ -1,10 +1,8 @@
 /* view: a name for a part of a tensor, or for its bytes in another shape or with other frac_bits. */
 #include "client/ctl/command.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "client/ctl/core/arrays/slice.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/words/numbers.h"
 
@@ -17,19 +15,9 @@ static const struct option view_options[] = {
 /* The words as one text: the shell may have cut the expression at its blanks. */
 static char *words_join(const struct args *args)
 {
-	size_t bytes = 1;
-	for (unsigned i = 0; i < args->n_words; i++)
-		bytes += strlen(args->words[i]) + 1;
-	char *text = malloc(bytes), *at = text;
-	for (unsigned i = 0; i < args->n_words && text; i++) {
-		size_t length = strlen(args->words[i]);
-		if (i)
-			*at++ = ' ';
-		memcpy(at, args->words[i], length);
-		at += length;
-	}
-	if (text)
-		*at = 0;
+	char *text = memory_text("%s", args->words[0]);
+	for (unsigned i = 1; i < args->n_words; i++)
+		text = memory_text("%s %s", text, args->words[i]);
 	return text;
 }
 
@@ -60,11 +48,7 @@ static int view_run(struct ctl *ctl, const struct args *args)
 	const struct npumem_tensor *view;
 	struct slice slice;
 	char text[PRESENT_TEXT_BYTES];
-	char *expression = words_join(args);
-	if (!expression)
-		return ctl_fail(ctl, "no memory");
-	int status = slice_parse(expression, &slice, &ctl->error);
-	free(expression);
+	int status = slice_parse(words_join(args), &slice, &ctl->error);
 	if (!status && shape_text)
 		status = numbers_dims("--shape", shape_text, &shape, &ctl->error);
 	if (!status && frac_text)

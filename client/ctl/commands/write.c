@@ -2,9 +2,9 @@
 #include "client/ctl/command.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "client/ctl/core/arrays/array.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/words/spec.h"
 
@@ -54,12 +54,9 @@ static int write_run(struct ctl *ctl, const struct args *args)
 	if (quantize && !npumem_dtype_is_fixed(tensor->place.dtype))
 		return ctl_invalid(ctl, "--quantize is for fx8 and fx16; %s is %s", args->words[0],
 				   npumem_dtype_name(tensor->place.dtype));
-	void *data = malloc(array.bytes);
-	if (!data)
-		return ctl_fail(ctl, "no memory for an array of %zu bytes", array.bytes);
-	code = write_send(ctl, tensor, &array, args->words[1], quantize, rounding, data);
-	free(data);
-	return code;
+	void *data = memory_data(array.bytes, 1);
+	return data ? write_send(ctl, tensor, &array, args->words[1], quantize, rounding, data)
+		    : ctl_fail(ctl, "no memory for an array of %zu bytes", array.bytes);
 }
 
 const struct command write_command = {
@@ -67,7 +64,8 @@ const struct command write_command = {
 	.least = 2,
 	.most = 2,
 	.run = write_run,
-	.notes = "The array has the tensor's extents in the order N,C,H,W (of a matrix: rows, cols); extents of 1 may "
+	.notes = "The array has the tensor's extents in the order N,C,H,W (of a matrix: rows, cols); extents of 1 "
+		 "may "
 		 "be left out\n"
 		 "or added: (8,) fits [1,8,1,1]. Its type is the container: int8 for fx8, int16 for fx16.",
 };

@@ -3,11 +3,10 @@
  */
 #include "client/ctl/conform/golden_run.h"
 
-#include <stdlib.h>
-
 #include "client/ctl/call.h"
 #include "client/ctl/core/arrays/array.h"
 #include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/vectors/golden.h"
 #include "client/ctl/core/vectors/recorded_file.h"
 
@@ -47,9 +46,7 @@ static int prepare(struct run *run)
 		if (golden_check(tensor, &ctl->error))
 			return CTL_FAILED;
 		run->bytes[i] = array.bytes;
-		tensor->data = run->data[i] = malloc(array.bytes);
-		if (!tensor->data)
-			return ctl_fail(ctl, "no memory for an array of %zu bytes", array.bytes);
+		tensor->data = run->data[i] = memory_new(array.bytes, 1);
 	}
 	return CTL_OK;
 }
@@ -90,33 +87,25 @@ static int run_and_keep(struct run *run, struct recorded_file *recorded)
 	code = read_all(run, true);
 	if (code)
 		return code;
-	json_t *one = json_incref(golden_case(&run->golden, recorded_file_next(recorded)));
-	code = recorded_file_append(recorded, one, &ctl->error) ? CTL_FAILED : CTL_OK;
-	if (!code)
-		code = print_case(ctl, recorded, json_string_value(json_object_get(one, "name")));
-	json_decref(one);
-	return code;
+	json_t *one = golden_case(&run->golden, recorded_file_next(recorded));
+	if (recorded_file_append(recorded, one, &ctl->error))
+		return CTL_FAILED;
+	return print_case(ctl, recorded, json_string_value(json_object_get(one, "name")));
 }
 
 int golden_run_record(struct ctl *ctl, const char *directory, const struct args *args)
 {
-	struct run *run = calloc(1, sizeof(*run));
+	struct run *run = memory_new(1, sizeof(*run));
 	struct recorded_file recorded;
-	if (!run)
-		return ctl_fail(ctl, "no memory");
 	run->ctl = ctl;
 	int code = call_open(ctl, args, &run->call);
 	if (!code)
 		code = prepare(run);
-	if (!code)
-		code = recorded_file_open(&recorded, directory, run->call.row->name, &ctl->error) ? CTL_FAILED
-												  : CTL_OK;
-	if (!code) {
-		code = run_and_keep(run, &recorded);
-		recorded_file_close(&recorded);
-	}
-	for (unsigned i = 0; i < run->call.n_tensors; i++)
-		free(run->data[i]);
-	free(run);
+	if (code)
+		return code;
+	if (recorded_file_open(&recorded, directory, run->call.row->name, &ctl->error))
+		return CTL_FAILED;
+	code = run_and_keep(run, &recorded);
+	recorded_file_close(&recorded);
 	return code;
 }

@@ -31,7 +31,8 @@ int sweeping_share(struct ctl *ctl, const struct args *args, struct sweep *sweep
 	const char *costs = args_value(args, "--costs");
 	if (costs && sweep_costs(sweep, costs, &ctl->error))
 		return CTL_FAILED;
-	return sweep_assign(sweep, &ctl->error) ? CTL_FAILED : CTL_OK;
+	sweep_assign(sweep);
+	return CTL_OK;
 }
 
 void sweeping_ran(struct sweep *sweep, size_t item, double since)
@@ -49,9 +50,6 @@ void sweeping_tell(const struct sweep *sweep, const char *items)
 
 int sweeping_print(struct ctl *ctl, const struct sweep *sweep, const struct sweep_part *part, json_t *report)
 {
-	if (!report || sweep_json(sweep, part, report)) {
-		json_decref(report);
-		report = NULL;
-	}
+	sweep_json(sweep, part, report);
 	return ctl_print(ctl, report);
 }

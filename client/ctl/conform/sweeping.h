@@ -21,7 +21,7 @@
 	"longest first (by the seconds of --costs; without it all are the same), each to the share with the "     \
 	"least work."
 
-/* Reads the options; then items are added. CTL_OK or CTL_USAGE. sweep_deinit in any case. */
+/* Reads the options; then items are added. CTL_OK or CTL_USAGE. */
 int sweeping_begin(struct ctl *ctl, const struct args *args, const char *command, struct sweep *sweep);
 /* Mixes in what the outcomes depend on beside the items. `variants` NULL: none. */
 void sweeping_mix(struct sweep *sweep, const struct npumem_info *info, const struct variants *variants);
@@ -33,7 +33,7 @@ void sweeping_ran(struct sweep *sweep, size_t item, double since);
 
 /* A line about the share, for people, where there is one. */
 void sweeping_tell(const struct sweep *sweep, const char *items);
-/* Adds what the report is of, prints it, and gives it up. `report` NULL: there was no memory for it. */
+/* Adds what the report is of, prints it, and gives it up. `report` NULL: a text in it is no UTF-8. */
 int sweeping_print(struct ctl *ctl, const struct sweep *sweep, const struct sweep_part *part, json_t *report);
 
 #endif

@@ -3,8 +3,9 @@
 #include "client/ctl/conform/trial.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "client/ctl/core/memory.h"
 
 struct trial;
 
@@ -77,11 +78,9 @@ static int trial_move(struct trial *trial, unsigned i)
 {
 	const struct vectors_tensor *tensor = &trial->one->tensors[i];
 	size_t bytes = tensor->n * npumem_dtype_bytes(tensor->dtype);
-	void *data = trial->data[i] = malloc(bytes);
+	void *data = trial->data[i] = memory_new(bytes, 1);
 	struct step *step = &trial->steps[i];
 	*step = (struct step){trial, tensor->output ? "read" : "write", i, tensor->output};
-	if (!data)
-		return npumem_error_set(trial->error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for %zu bytes", bytes);
 	if (tensor->output)
 		return npumem_read_async(trial->npumem, trial->tensors[i], data, bytes, step_done, step, NULL,
 					 trial->error);
@@ -118,10 +117,8 @@ int trial_run(struct npumem *npumem, const struct npumem_geometry *geometry, con
 	      const struct npumem_kernel_row *row, const struct variant *variant, struct npumem_error *error)
 {
 	uint64_t handles[NPUMEM_OPERANDS_MAX];
-	struct trial *trial = calloc(1, sizeof(*trial));
+	struct trial *trial = memory_new(1, sizeof(*trial));
 	npumem_error_clear(error);
-	if (!trial)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory");
 	*trial = (struct trial){.npumem = npumem, .one = one, .error = error};
 	int status = trial_alloc(trial, geometry, variant);
 	if (!status) {
@@ -136,8 +133,8 @@ int trial_run(struct npumem *npumem, const struct npumem_geometry *geometry, con
 	}
 	for (unsigned i = 0; i < one->n_tensors; i++) {
 		npumem_release(trial->tensors[i]);
-		free(trial->data[i]);
+		memory_free(trial->data[i]);
 	}
-	free(trial);
+	memory_free(trial);
 	return error->status;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/ctl/core/grow.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/vectors/vectors.h"
 
 enum { FILES_DEPTH_MAX = 16, FILES_PATH_BYTES = 4096 };
@@ -22,7 +22,7 @@ struct walk {
 
 /* ---- one file ---- */
 
-static int add_cases(const struct walk *walk, const char *path, const json_t *cases)
+static void add_cases(const struct walk *walk, const char *path, const json_t *cases)
 {
 	char name[FILES_PATH_BYTES + 256];
 	const json_t *one;
@@ -31,12 +31,10 @@ static int add_cases(const struct walk *walk, const char *path, const json_t *ca
 	{
 		const char *own = json_string_value(json_object_get(one, "name"));
 		snprintf(name, sizeof(name), "%s:%.200s", path + walk->prefix, own ? own : "");
-		if (sweep_add(walk->sweep, name, &walk->ctl->error))
-			return CTL_FAILED;
+		sweep_add(walk->sweep, name);
 	}
 	if (!cases && !walk->ctl->json)
 		printf("no cases in %s\n", path);
-	return CTL_OK;
 }
 
 static bool is_regular(const char *path)
@@ -50,24 +48,20 @@ static int add_file(const struct walk *walk, const char *path)
 	struct vector_files *files = walk->files;
 	const json_t *cases;
 	json_t *root;
-	int code;
-	struct vector_file *file = grow(&files->list, files->n, sizeof(*file));
-	if (file)
-		*file = (struct vector_file){.path = strdup(path), .first = walk->sweep->n};
-	if (!file || !file->path)
-		return ctl_fail(walk->ctl, "no memory for a file");
-	files->n++;
+	int code = CTL_OK;
+	struct vector_file *file = memory_grow(&files->list, files->n++, sizeof(*file));
+	*file = (struct vector_file){.path = memory_text("%s", path), .first = walk->sweep->n};
 	/* A file that cannot be read counts as one case, which fails when it runs. */
 	if (vectors_load(path, &root, &cases, NULL)) {
-		code = sweep_add(walk->sweep, path + walk->prefix, &walk->ctl->error) ? CTL_FAILED : CTL_OK;
+		sweep_add(walk->sweep, path + walk->prefix);
 	} else {
-		code = add_cases(walk, path, cases);
+		add_cases(walk, path, cases);
+		if (cases && sweep_mix_file(walk->sweep, path, &walk->ctl->error))
+			code = CTL_FAILED;
 		if (is_regular(path))
 			json_decref(root);
 		else
 			file->root = root;
-		if (!code && cases && sweep_mix_file(walk->sweep, path, &walk->ctl->error))
-			code = CTL_FAILED;
 	}
 	file->n = walk->sweep->n - file->first;
 	return code;
@@ -140,13 +134,4 @@ int vector_files_load(const struct vector_file *file, json_t **root, const json_
 	*root = json_incref(file->root);
 	*cases = json_object_get(file->root, "cases");
 	return 0;
-}
-
-void vector_files_deinit(struct vector_files *files)
-{
-	for (size_t i = 0; i < files->n; i++) {
-		free(files->list[i].path);
-		json_decref(files->list[i].root);
-	}
-	free(files->list);
 }

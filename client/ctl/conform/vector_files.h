@@ -17,12 +17,11 @@ struct vector_files {
 };
 
 /* Finds the files, in the order of the words and within folders of their names, and adds each case to the sweep,
- * named by the file within its folder and by itself. CTL_OK or CTL_FAILED. vector_files_deinit in any case. */
+ * named by the file within its folder and by itself. CTL_OK or CTL_FAILED. */
 int vector_files_find(struct ctl *ctl, const char *const *words, unsigned n_words, struct sweep *sweep,
 		      struct vector_files *files);
 /* Reads a file again, as vectors_load does. */
 int vector_files_load(const struct vector_file *file, json_t **root, const json_t **cases,
 		      struct npumem_error *error);
-void vector_files_deinit(struct vector_files *files);
 
 #endif

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "client/ctl/core/devices/slurm.h"
+#include "client/ctl/core/memory.h"
 
 /* ---- the list of devices ---- */
 
@@ -224,27 +225,22 @@ struct answer *ask_all(const struct devices *devices, const struct command *comm
 		       bool json)
 {
 	unsigned n = devices->n;
-	struct answer *answers = calloc(n + 1, sizeof(*answers));
-	struct asked *asked = calloc(n + 1, sizeof(*asked));
-	struct pollfd *polls = calloc(n + 1, sizeof(*polls));
-	bool there = answers && asked && polls;
+	struct answer *answers = memory_new(n, sizeof(*answers));
+	struct asked *asked = memory_new(n, sizeof(*asked));
+	struct pollfd *polls = memory_new(n, sizeof(*polls));
 	double seconds = seconds_for(devices);
 	fflush(stdout);
 	allow_pipes(n);
-	for (unsigned i = 0; i < n && there; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		start(&devices->list[i], command, args, json, &asked[i], &polls[i].fd, &answers[i]);
 		polls[i].events = POLLIN;
 	}
-	if (there)
-		collect(asked, polls, n, seconds, answers);
-	for (unsigned i = 0; i < n && there; i++)
+	collect(asked, polls, n, seconds, answers);
+	for (unsigned i = 0; i < n; i++)
 		finish(&asked[i], polls[i].fd, json, seconds, &answers[i]);
-	free(asked);
-	free(polls);
-	if (there)
-		return answers;
-	free(answers);
-	return NULL;
+	memory_free(asked);
+	memory_free(polls);
+	return answers;
 }
 
 void ask_free(struct answer *answers, unsigned n)
@@ -253,7 +249,7 @@ void ask_free(struct answer *answers, unsigned n)
 		json_decref(answers[i].json);
 		free(answers[i].text);
 	}
-	free(answers);
+	memory_free(answers);
 }
 
 /* ---- what is said ---- */
@@ -280,13 +276,11 @@ json_t *ask_json(const struct devices *devices, const struct answer *answers, co
 		const struct answer *one = &answers[i];
 		json_t *device = json_pack("{s:s, s:s}", "name", devices->list[i].name, "address",
 					   devices->list[i].address);
-		int bad = one->text ? json_object_set(device, key,
-						      member ? json_object_get(one->json, key) : one->json)
-				    : json_object_set_new(device, "error", json_string(one->error));
-		if (json_array_append_new(list, device) || bad) {
-			json_decref(list);
-			return NULL;
-		}
+		if (one->text)
+			json_object_set(device, key, member ? json_object_get(one->json, key) : one->json);
+		else
+			json_object_set_new(device, "error", json_string(one->error));
+		json_array_append_new(list, device);
 	}
 	return json_pack("{s:o}", "devices", list);
 }

@@ -22,9 +22,10 @@ int ask_devices(struct ctl *ctl, struct devices *devices);
 
 /* Runs a command for each device in a process of its own, so that none waits for another, and takes what it prints
  * (with --json, where `json`). A device that has not answered in time has failed. A new array of devices->n
- * answers; NULL without memory. */
+ * answers. */
 struct answer *ask_all(const struct devices *devices, const struct command *command, const struct args *args,
 		       bool json);
+/* Gives them back before their time. */
 void ask_free(struct answer *answers, unsigned n);
 
 /* Lines about those that failed, for people. */
@@ -32,7 +33,7 @@ void ask_complain(const struct devices *devices, const struct answer *answers, F
 /* CTL_FAILED where none has answered. */
 int ask_outcome(struct ctl *ctl, const struct devices *devices, const struct answer *answers);
 /* A new object {"devices": [{"name", "address", KEY or "error"}]}, where KEY is the answer, or its member of that
- * name where `member`. NULL without memory. */
+ * name where `member`. */
 json_t *ask_json(const struct devices *devices, const struct answer *answers, const char *key, bool member);
 
 #endif

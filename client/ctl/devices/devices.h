@@ -14,11 +14,10 @@ struct devices_look {
 	struct answer *before; /* of the last look, and of those devices; NULL: none */
 };
 
-/* CTL_OK, CTL_FAILED, CTL_USAGE. devices_look_deinit in any case. */
+/* CTL_OK, CTL_FAILED, CTL_USAGE. */
 int devices_look_init(struct ctl *ctl, struct devices_look *look);
 /* One more, of the devices that there are by now: prints a line a device to `out`, with rates since the last look;
  * with --json an object on a line. */
 int devices_look(struct ctl *ctl, struct devices_look *look, FILE *out);
-void devices_look_deinit(struct devices_look *look);
 
 #endif

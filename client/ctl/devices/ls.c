@@ -1,5 +1,4 @@
 /* The tensors of all devices in one table. */
-#include <inttypes.h>
 
 #include "client/ctl/core/output/table.h"
 #include "client/ctl/devices/devices.h"
@@ -44,7 +43,7 @@ static void row(struct table *table, const char *device, const json_t *tensor)
 	table_cell(table, "%s", text_of(tensor, "state"));
 }
 
-static int print_table(struct ctl *ctl, const struct devices *devices, const struct answer *answers)
+static int print_table(const struct devices *devices, const struct answer *answers)
 {
 	const json_t *tensor;
 	struct table table;
@@ -53,25 +52,23 @@ static int print_table(struct ctl *ctl, const struct devices *devices, const str
 	for (unsigned i = 0; i < devices->n; i++)
 		json_array_foreach(json_object_get(answers[i].json, "tensors"), k, tensor)
 			row(&table, devices->list[i].name, tensor);
-	if (!table_print(&table, stdout))
-		return ctl_fail(ctl, "no memory for the table");
+	table_print(&table, stdout);
 	ask_complain(devices, answers, stdout);
 	return CTL_OK;
 }
 
 int devices_ls(struct ctl *ctl, const struct args *args)
 {
-	struct answer *answers = NULL;
+	struct answer *answers;
 	struct devices devices;
 	int code = ask_devices(ctl, &devices);
-	if (!code && !(answers = ask_all(&devices, &ls_command, args, true)))
-		code = ctl_fail(ctl, "no memory for the answers");
-	if (!code)
-		code = ctl->json ? ctl_print(ctl, ask_json(&devices, answers, "tensors", true))
-				 : print_table(ctl, &devices, answers);
+	if (code)
+		return code;
+	answers = ask_all(&devices, &ls_command, args, true);
+	code = ctl->json ? ctl_print(ctl, ask_json(&devices, answers, "tensors", true))
+			 : print_table(&devices, answers);
 	if (!code)
 		code = ask_outcome(ctl, &devices, answers);
 	ask_free(answers, devices.n);
-	devices_deinit(&devices);
 	return code;
 }

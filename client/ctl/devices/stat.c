@@ -1,8 +1,8 @@
 /* What all devices hold and did: a line each, or their metrics for a scrape. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/devices/labels.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/table.h"
 #include "client/ctl/devices/devices.h"
 
@@ -49,7 +49,7 @@ static const struct answer *said_before(const struct devices_look *before, const
 }
 
 /* Totals, or with `before` what a second brought since that look. */
-static int print_table(struct ctl *ctl, const struct devices *devices, const struct answer *answers,
+static int print_table(const struct devices *devices, const struct answer *answers,
 		       const struct devices_look *before, FILE *out)
 {
 	static const struct {
@@ -70,42 +70,38 @@ static int print_table(struct ctl *ctl, const struct devices *devices, const str
 				   before ? rate(one, old, counters[k].part, counters[k].key)
 					  : number(one->json, counters[k].part, counters[k].key));
 	}
-	return table_print(&table, out) ? CTL_OK : ctl_fail(ctl, "no memory for the table");
+	table_print(&table, out);
+	ask_complain(devices, answers, out);
+	return CTL_OK;
 }
 
-static int print_prometheus(struct ctl *ctl, const struct devices *devices, const struct answer *answers)
+static int print_prometheus(const struct devices *devices, const struct answer *answers)
 {
-	struct labelled *list = calloc(devices->n + 1, sizeof(*list));
-	for (unsigned i = 0; i < devices->n && list; i++)
+	struct labelled *list = memory_new(devices->n, sizeof(*list));
+	for (unsigned i = 0; i < devices->n; i++)
 		list[i] = (struct labelled){devices->list[i].name, answers[i].text};
-	bool good = list && labels_print(stdout, list, devices->n);
-	free(list);
-	return good ? CTL_OK : ctl_fail(ctl, "no memory for the metrics");
+	labels_print(stdout, list, devices->n);
+	return CTL_OK;
 }
 
 int devices_stat(struct ctl *ctl, const struct args *args)
 {
-	struct answer *answers = NULL;
+	struct answer *answers;
 	struct devices devices;
 	bool prometheus = args_has(args, "--prometheus");
 	if (prometheus && ctl->json)
 		return ctl_usage(ctl, "--json and --prometheus exclude each other");
 	int code = ask_devices(ctl, &devices);
-	if (!code && !(answers = ask_all(&devices, &stat_command, args, !prometheus)))
-		code = ctl_fail(ctl, "no memory for the answers");
-	if (!code && prometheus)
-		code = print_prometheus(ctl, &devices, answers);
-	else if (!code && ctl->json)
-		code = ctl_print(ctl, ask_json(&devices, answers, "stat", false));
-	else if (!code)
-		code = print_table(ctl, &devices, answers, NULL, stdout);
-	if (!code && !prometheus && !ctl->json)
-		ask_complain(&devices, answers, stdout);
+	if (code)
+		return code;
+	answers = ask_all(&devices, &stat_command, args, !prometheus);
+	code = prometheus  ? print_prometheus(&devices, answers)
+	       : ctl->json ? ctl_print(ctl, ask_json(&devices, answers, "stat", false))
+			   : print_table(&devices, answers, NULL, stdout);
 	/* A scrape of devices that are all down is one. */
 	if (!code && !prometheus)
 		code = ask_outcome(ctl, &devices, answers);
 	ask_free(answers, devices.n);
-	devices_deinit(&devices);
 	return code;
 }
 
@@ -122,20 +118,13 @@ int devices_look(struct ctl *ctl, struct devices_look *look, FILE *out)
 	static const struct args none;
 	struct devices_look now;
 	int code = devices_look_init(ctl, &now);
-	if (!code && !(now.before = ask_all(&now.devices, &stat_command, &none, true)))
-		code = ctl_fail(ctl, "no memory for the answers");
-	if (!code)
-		code = ctl->json ? ctl_print_line(ctl, ask_json(&now.devices, now.before, "stat", false), out)
-				 : print_table(ctl, &now.devices, now.before, look, out);
-	if (!code && !ctl->json)
-		ask_complain(&now.devices, now.before, out);
-	devices_look_deinit(look);
-	*look = now;
-	return code;
-}
-
-void devices_look_deinit(struct devices_look *look)
-{
+	if (code)
+		return code;
+	now.before = ask_all(&now.devices, &stat_command, &none, true);
+	code = ctl->json ? ctl_print_line(ctl, ask_json(&now.devices, now.before, "stat", false), out)
+			 : print_table(&now.devices, now.before, look, out);
 	ask_free(look->before, look->devices.n);
 	devices_deinit(&look->devices);
+	*look = now;
+	return code;
 }

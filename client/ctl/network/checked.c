@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/table.h"
 #include "client/ctl/core/output/terminal.h"
@@ -127,7 +128,7 @@ static int by_snr(const void *a, const void *b)
 }
 
 /* Layers against real numbers: how much is left of each, and what the kernels counted. */
-static int print_reals(struct ctl *ctl, const struct checked *checked, struct layers_case **cases, size_t n)
+static void print_reals(const struct checked *checked, struct layers_case **cases, size_t n)
 {
 	const struct network *network = &checked->network;
 	struct table table;
@@ -152,28 +153,23 @@ static int print_reals(struct ctl *ctl, const struct checked *checked, struct la
 		table_cell(&table, "%s%s%.160s", text, one->compared ? "" : ": ",
 			   one->compared ? "" : one->reason);
 	}
-	return table_print(&table, stdout) ? CTL_OK : ctl_fail(ctl, "no memory for the table");
+	table_print(&table, stdout);
 }
 
 /* In the order of the network; of real numbers the worst first. */
-static int print_network(const struct check *check, const struct checked *checked)
+static void print_network(const struct check *check, const struct checked *checked)
 {
-	struct ctl *ctl = check->ctl;
 	const struct network *network = &checked->network;
 	const struct layers *layers = &checked->layers;
-	int code = CTL_OK;
 	bool is_real = !check->is_placed;
-	struct layers_case **sorted = malloc(layers->n * sizeof(struct layers_case *));
-	if (!sorted)
-		return ctl_fail(ctl, "no memory for the outcomes");
-	for (size_t i = 0; i < layers->n; i++)
+	struct layers_case **sorted = memory_new(layers->n, sizeof(struct layers_case *));
+	for (size_t i = 0; i < layers->n; i++) {
 		sorted[i] = &layers->cases[i];
-	for (size_t i = 0; i < layers->n; i++)
 		is_real = is_real && (layers->cases[i].is_real || !layers->cases[i].compared);
+	}
 	if (is_real && layers->cases[0].compared) {
-		code = print_reals(ctl, checked, sorted, layers->n);
-		free(sorted);
-		return code;
+		print_reals(checked, sorted, layers->n);
+		return;
 	}
 	qsort(sorted, layers->n, sizeof(struct layers_case *), by_operation);
 	for (size_t i = 0, end; i < layers->n; i = end) {
@@ -181,24 +177,20 @@ static int print_network(const struct check *check, const struct checked *checke
 			end++;
 		print_layer(network, sorted + i, end - i);
 	}
-	free(sorted);
-	return CTL_OK;
 }
 
 static int print_text(const struct check *check)
 {
-	int code = CTL_OK;
 	sweeping_tell(&check->sweep, "placements");
-	for (unsigned i = 0; i < check->n && !code; i++) {
+	for (unsigned i = 0; i < check->n; i++) {
 		const struct checked *one = &check->list[i];
 		if (check->n > 1 && one->layers.n)
 			printf("%s:\n", one->path);
 		if (one->layers.n)
-			code = print_network(check, one);
+			print_network(check, one);
 	}
-	if (!code)
-		printf("%zu passed, %zu failed\n", check->n_cases - check->n_failed, check->n_failed);
-	return code;
+	printf("%zu passed, %zu failed\n", check->n_cases - check->n_failed, check->n_failed);
+	return CTL_OK;
 }
 
 static json_t *number_or_null(bool there, double number)
@@ -261,19 +253,12 @@ static void junit_cases(const struct checked *checked, struct junit_case *cases,
 
 static int write_junit(const struct check *check, const char *path, const struct sweep_part *part)
 {
-	struct junit_case *cases = calloc(check->n_cases + 1, sizeof(*cases));
-	char(*names)[NETWORK_TEXT_BYTES] = calloc(check->n_cases + 1, sizeof(*names));
-	int code = CTL_OK;
+	struct junit_case *cases = memory_new(check->n_cases, sizeof(*cases));
+	char(*names)[NETWORK_TEXT_BYTES] = memory_new(check->n_cases, sizeof(*names));
 	size_t n = 0;
-	for (unsigned i = 0; i < check->n && cases && names; n += check->list[i++].layers.n)
+	for (unsigned i = 0; i < check->n; n += check->list[i++].layers.n)
 		junit_cases(&check->list[i], cases + n, names + n);
-	if (!cases || !names)
-		code = ctl_fail(check->ctl, "no memory for the outcomes");
-	else if (junit_write(path, part, cases, n, &check->ctl->error))
-		code = CTL_FAILED;
-	free(cases);
-	free(names);
-	return code;
+	return junit_write(path, part, cases, n, &check->ctl->error) ? CTL_FAILED : CTL_OK;
 }
 
 static bool is_of_reals(const struct check *check)

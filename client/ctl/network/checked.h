@@ -10,7 +10,6 @@ struct checked {
 	const char *path;
 	struct network network;
 	struct layers layers;
-	bool is_read;
 };
 
 struct check {

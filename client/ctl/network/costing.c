@@ -2,9 +2,9 @@
 #include "client/ctl/network/costing.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <unistd.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/table.h"
 #include "client/ctl/core/output/terminal.h"
@@ -13,26 +13,18 @@ struct costs_operation *costing_compute(struct ctl *ctl, const struct network *n
 					const struct npumem_geometry *geometry, const struct rates *rates,
 					const struct dry *dry, struct costs_operation *sum)
 {
-	struct costs_operation *costs = calloc(network->n_operations + 1, sizeof(*costs));
-	int status = 0;
-	if (!costs) {
-		ctl_fail(ctl, "no memory for the costs");
-		return NULL;
-	}
+	struct costs_operation *costs = memory_new(network->n_operations, sizeof(*costs));
 	*sum = (struct costs_operation){.is_known = true};
-	for (size_t i = 0; i < network->n_operations && !status; i++) {
+	for (size_t i = 0; i < network->n_operations; i++) {
 		if (!costs_has(&network->operations[i]))
 			continue;
-		status = costs_compute(network, geometry, rates, i, dry->costs ? &dry->costs[i] : NULL, &costs[i],
-				       &ctl->error);
-		if (!status)
-			status = costs_add(sum, &costs[i], &ctl->error);
+		if (costs_compute(network, geometry, rates, i, dry->costs ? &dry->costs[i] : NULL, &costs[i],
+				  &ctl->error) ||
+		    costs_add(sum, &costs[i], &ctl->error))
+			return NULL;
 		sum->is_known &= costs[i].is_known;
 	}
-	if (!status)
-		return costs;
-	free(costs);
-	return NULL;
+	return costs;
 }
 
 /* ---- text ---- */
@@ -69,7 +61,7 @@ static void print_what(struct table *table, const struct network *network,
 
 #define COSTING_TITLES ">|operation|>MACs|>DMA bytes|>bytes read|>bytes written|>NPUs|>lanes"
 
-bool costing_print(const struct network *network, const struct rates *rates, const struct costs_operation *costs,
+void costing_print(const struct network *network, const struct rates *rates, const struct costs_operation *costs,
 		   const struct costs_operation *sum)
 {
 	/* On a narrow terminal: lanes, NPUs, bytes written, bytes read. */
@@ -89,14 +81,12 @@ bool costing_print(const struct network *network, const struct rates *rates, con
 	table_cell(&table, "all (NPUs, lanes: the most)");
 	print_row(&table, sum, true, rates);
 	putchar('\n');
-	if (!table_print(&table, stdout))
-		return false;
+	table_print(&table, stdout);
 	if (!sum->is_known)
 		printf("?: not known here: a tensor of the device, or what the device refuses; \"all\" is without "
 		       "it\n");
 	if (rates)
 		printf("as declared: %s\n", rates_formula(rates, formula));
-	return true;
 }
 
 /* ---- JSON ---- */
@@ -108,10 +98,8 @@ static json_t *numbers(const struct costs_operation *cost, bool rates)
 				   (json_int_t)cost->dma_bytes, "local_read_bytes", (json_int_t)cost->read_bytes,
 				   "local_written_bytes", (json_int_t)cost->written_bytes, "npus",
 				   (json_int_t)cost->npus, "lanes", (json_int_t)cost->lanes);
-	if (object && rates && json_object_set_new(object, "cycles", json_integer(cost->cycles))) {
-		json_decref(object);
-		return NULL;
-	}
+	if (rates)
+		json_object_set_new(object, "cycles", json_integer(cost->cycles));
 	return object;
 }
 

@@ -6,15 +6,15 @@
 #include "client/ctl/ctl.h"
 #include "client/ctl/network/dry.h"
 
-/* Computes them all. To be freed; NULL: ctl->error says why not. The tensors fit the geometry.
+/* Computes them all. NULL: ctl->error says why not. The tensors fit the geometry.
  * Costs that cannot be computed here are the daemon's, from the dry run. */
 struct costs_operation *costing_compute(struct ctl *ctl, const struct network *network,
 					const struct npumem_geometry *geometry, const struct rates *rates,
 					const struct dry *dry, struct costs_operation *sum);
-/* Prints the table, the sums, and the formula where rates are declared. False: no memory. */
-bool costing_print(const struct network *network, const struct rates *rates, const struct costs_operation *costs,
+/* Prints the table, the sums, and the formula where rates are declared. */
+void costing_print(const struct network *network, const struct rates *rates, const struct costs_operation *costs,
 		   const struct costs_operation *sum);
-/* {"operations": […], "sums": {…}}, and with rates "cost". NULL: no memory. */
+/* {"operations": […], "sums": {…}}, and with rates "cost". */
 json_t *costing_object(const struct network *network, const struct rates *rates,
 		       const struct costs_operation *costs, const struct costs_operation *sum);
 

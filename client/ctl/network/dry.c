@@ -1,17 +1,16 @@
 #include "client/ctl/network/dry.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/network/execute.h"
 
 void dry_run(struct ctl *ctl, const struct network *network, struct dry *dry)
 {
 	struct npumem_error before = ctl->error;
 	struct execute execute;
-	*dry = (struct dry){.why = {.status = 0}};
-	dry->costs = calloc(network->n_operations + 1, sizeof(*dry->costs));
-	int code = dry->costs ? execute_init(&execute, ctl, network) : ctl_fail(ctl, "no memory for a dry run");
+	*dry = (struct dry){.costs = memory_new(network->n_operations, sizeof(*dry->costs))};
+	int code = execute_init(&execute, ctl, network);
 	if (!code) {
 		execute.dry_costs = dry->costs;
 		dry->is_checked = true;
@@ -51,9 +50,4 @@ void dry_run_alone(const struct ctl *ctl, const struct network *network, const s
 	if (!npumem_open(address, NULL, &own.npumem, &dry->why))
 		dry_run(&own, network, dry);
 	npumem_close(own.npumem);
-}
-
-void dry_deinit(struct dry *dry)
-{
-	free(dry->costs);
 }

@@ -18,6 +18,5 @@ void dry_run(struct ctl *ctl, const struct network *network, struct dry *dry);
  */
 void dry_run_alone(const struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
 		   struct dry *dry);
-void dry_deinit(struct dry *dry);
 
 #endif

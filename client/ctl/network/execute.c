@@ -2,8 +2,9 @@
  * that is wrong, and those before it have run. What goes in one message is enqueue.c's. */
 #include "client/ctl/network/execute.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "client/ctl/core/memory.h"
 
 int execute_failed(struct execute *execute, size_t i, const struct npumem_error *why)
 {
@@ -19,13 +20,9 @@ int execute_init(struct execute *execute, struct ctl *ctl, const struct network 
 	*execute = (struct execute){.ctl = ctl, .network = network, .failed = EXECUTE_NONE};
 	if (npumem_info(ctl->npumem, &execute->info, &ctl->error))
 		return CTL_FAILED;
-	execute->tensors = calloc(network->n_tensors + 1, sizeof(*execute->tensors));
-	execute->results = calloc(network->n_operations + 1, sizeof(*execute->results));
-	execute->batch = calloc(1, sizeof(*execute->batch));
-	if (!execute->tensors || !execute->results || !execute->batch) {
-		execute_deinit(execute);
-		return ctl_fail(ctl, "no memory to run the network");
-	}
+	execute->tensors = memory_new(network->n_tensors, sizeof(*execute->tensors));
+	execute->results = memory_new(network->n_operations, sizeof(*execute->results));
+	execute->batch = memory_new(1, sizeof(*execute->batch));
 	execute->batch->npumem = ctl->npumem;
 	return CTL_OK;
 }
@@ -33,15 +30,11 @@ int execute_init(struct execute *execute, struct ctl *ctl, const struct network 
 void execute_deinit(struct execute *execute)
 {
 	/* A connection runs many networks, and shares only so many segments. */
-	if (execute->batch && execute->batch->segment)
+	if (execute->batch->segment)
 		npumem_segment_close(execute->batch->npumem, execute->batch->segment, NULL);
 	npumem_release(execute->info);
 	if (execute->list)
 		npumem_drop_list(execute->batch->npumem, execute->list, NULL);
-	free(execute->once);
-	free(execute->tensors);
-	free(execute->results);
-	free(execute->batch);
 }
 
 /* ---- tensors that come and go ---- */

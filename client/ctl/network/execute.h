@@ -52,7 +52,7 @@ struct execute {
 	struct bar bar;
 };
 
-/* 0 or an error of ctl->error, with nothing to be freed. The connection is open. */
+/* 0 or an error of ctl->error. The connection is open. */
 int execute_init(struct execute *execute, struct ctl *ctl, const struct network *network);
 /* Runs all. CTL_OK, or CTL_FAILED with ctl->error set, naming the operation, and execute->failed. */
 int execute_run(struct execute *execute);
@@ -77,11 +77,9 @@ int enqueue_again(struct execute *execute);
 int enqueue_flush(struct execute *execute);
 /* transfer.c: the array of operation i (write, read), a segment's size at a time. Nothing waits in the batch. */
 int transfer(struct execute *execute, size_t i);
-/* Opens the array that operation i (write) takes: a sample, where it is the input. 0, INVALID, RESOURCE_EXHAUSTED.
- */
+/* Opens the array that operation i (write) takes: a sample, where it is the input. 0 or INVALID. */
 int transfer_open(const struct execute *execute, size_t i, struct stream *stream, struct npumem_error *why);
-/* Begins the file that operation i (read) writes, or goes on with it behind the first sample. 0, INVALID,
- * RESOURCE_EXHAUSTED. */
+/* Begins the file that operation i (read) writes, or goes on with it behind the first sample. 0 or INVALID. */
 int transfer_create(const struct execute *execute, size_t i, struct stream *stream, struct npumem_error *why);
 
 #endif

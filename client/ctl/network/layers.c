@@ -5,10 +5,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/grow.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/network/files.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
 #include "client/ctl/network/samples.h"
@@ -27,10 +26,7 @@ static struct layers_case *add_case(struct layers *layers, size_t operation)
 	struct layers_case *known = layers->samples ? find_case(layers, operation) : NULL;
 	if (known)
 		return known;
-	struct layers_case *one = grow(&layers->cases, layers->n, sizeof(*one));
-	if (!one)
-		return NULL;
-	layers->n++;
+	struct layers_case *one = memory_grow(&layers->cases, layers->n++, sizeof(*one));
 	*one = (struct layers_case){.operation = operation, .item = layers->item};
 	if (layers->variant)
 		variant_text(layers->variant, one->placed, sizeof(one->placed));
@@ -39,12 +35,10 @@ static struct layers_case *add_case(struct layers *layers, size_t operation)
 	return one;
 }
 
-static int refuse(struct layers *layers, struct layers_case *one, const char *reason)
+static void refuse(struct layers_case *one, const char *reason)
 {
-	free(one->reason);
 	one->passed = false;
-	one->reason = strdup(reason);
-	return one->reason ? CTL_OK : ctl_fail(layers->ctl, "no memory for the outcome");
+	one->reason = memory_text("%s", reason);
 }
 
 /* What the operations of the file that i stands for took. */
@@ -102,9 +96,7 @@ static int walk(struct layers *layers, size_t i, struct compare *compare, bool w
 		return status;
 	const struct npumem_segment *segment = execute->batch->segment;
 	size_t half = segment->bytes / 2 / 64 * 64;
-	float *reals = stream.converts && !writes ? malloc(half / stream.element_bytes * sizeof(*reals)) : NULL;
-	if (stream.converts && !writes && !reals)
-		status = npumem_error_set(why, NPUMEM_RESOURCE_EXHAUSTED, "no memory to compare with");
+	float *reals = stream.converts && !writes ? memory_new(half / stream.element_bytes, sizeof(*reals)) : NULL;
 	char *expected = (char *)segment->base + half;
 	while (stream.at < stream.n && !status) {
 		size_t first = stream.at, left = stream.n - first, most = half / stream.element_bytes;
@@ -122,7 +114,7 @@ static int walk(struct layers *layers, size_t i, struct compare *compare, bool w
 		if (!status && !writes)
 			add_part(compare, &stream, segment->base, expected, reals, (size_t)n);
 	}
-	free(reals);
+	memory_free(reals);
 	return stream_close(&stream, status, why);
 }
 
@@ -132,31 +124,24 @@ static int draw(struct layers *layers, struct layers_case *one, struct npumem_er
 	const struct execute *execute = &layers->execute;
 	const struct network_operation *operation = &execute->network->operations[one->operation];
 	const struct npumem_tensor *tensor = execute->tensors[operation->tensor];
-	size_t bytes = strlen(layers->pictures) + 64;
-	char *path = malloc(bytes);
-	if (!path)
-		return npumem_error_set(why, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a path");
-	snprintf(path, bytes, "%s/failure-%zu-%zu.svg", layers->pictures, layers->item + 1,
-		 (size_t)(one - layers->cases) + 1);
+	char *path = memory_text("%s/failure-%zu-%zu.svg", layers->pictures, layers->item + 1,
+				 (size_t)(one - layers->cases) + 1);
 	/* In the network it has a name, on the device none. */
 	struct npumem_tensor drawn = {.uid = execute->info->uid, .place = tensor->place};
 	snprintf(drawn.name, sizeof(drawn.name), "%s", execute->network->tensors[operation->tensor].name);
 	struct svg_mark mark = {.what = "the first element that differs"};
 	compare_locate(&one->compare, &execute->info->geometry, &tensor->place, &mark.npu, &mark.offset);
 	FILE *file = fopen(path, "w");
-	int status = file ? svg_tensor_draw(file, &execute->info->geometry, &drawn, drawn.uid, &mark, why)
-			  : npumem_error_set(why, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
-	if (file && fclose(file) && !status)
-		status = npumem_error_set(why, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
-	if (status)
-		free(path);
-	else
-		one->picture = path;
-	return status;
+	if (file)
+		svg_tensor_draw(file, &execute->info->geometry, &drawn, drawn.uid, &mark);
+	if (!file || fclose(file))
+		return npumem_error_set(why, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
+	one->picture = path;
+	return 0;
 }
 
 /* Reports the difference. */
-static int differs(struct layers *layers, struct layers_case *one)
+static void differs(const struct layers *layers, struct layers_case *one)
 {
 	const struct execute *execute = &layers->execute;
 	const struct network_operation *operation = &execute->network->operations[one->operation];
@@ -164,7 +149,7 @@ static int differs(struct layers *layers, struct layers_case *one)
 	const struct npumem_tensor *tensor = execute->tensors[operation->tensor];
 	snprintf(reason, sizeof(reason), "%.63s%s", execute->network->tensors[operation->tensor].name,
 		 compare_text(&one->compare, &execute->info->geometry, &tensor->place, text, sizeof(text)));
-	return refuse(layers, one, reason);
+	refuse(one, reason);
 }
 
 static bool is_near(const struct layers *layers, const struct compare *compare)
@@ -178,8 +163,6 @@ static int compare_expected(void *context, size_t i)
 	struct layers_case *one = add_case(layers, i);
 	struct compare now = {.n = 0};
 	struct npumem_error why = {.status = 0};
-	if (!one)
-		return ctl_fail(layers->ctl, "no memory for the outcomes");
 	one->ns = time_of(&layers->execute, i);
 	if (walk(layers, i, &now, false, &why)) {
 		/* Told of the placement as a whole. */
@@ -195,8 +178,8 @@ static int compare_expected(void *context, size_t i)
 	one->is_real = layers->execute.network->operations[i].converts;
 	count_since(&layers->execute, i, one);
 	one->passed = is_near(layers, &one->compare);
-	if (!one->passed && differs(layers, one))
-		return CTL_FAILED;
+	if (!one->passed)
+		differs(layers, one);
 	if (is_near(layers, &now))
 		return CTL_OK;
 	/* The layers behind it are judged by what this one was to give. */
@@ -208,7 +191,7 @@ static int compare_expected(void *context, size_t i)
 /* ---- placements ---- */
 
 /* An operation was refused: that is the outcome of what it belongs to, and what comes after it was not reached. */
-static int broken_off(struct layers *layers, const struct npumem_error *error)
+static void broken_off(struct layers *layers, const struct npumem_error *error)
 {
 	const struct network *network = layers->execute.network;
 	size_t failed = layers->execute.failed == EXECUTE_NONE ? 0 : layers->execute.failed;
@@ -218,21 +201,15 @@ static int broken_off(struct layers *layers, const struct npumem_error *error)
 	for (size_t i = failed; i < network->n_operations; i++) {
 		if (network->operations[i].kind != NETWORK_EXPECT)
 			continue;
-		struct layers_case *one = add_case(layers, i);
-		if (!one)
-			return ctl_fail(layers->ctl, "no memory for the outcomes");
 		if (told)
 			snprintf(reason, sizeof(reason), "not reached, as operation %s failed", number);
 		else
 			snprintf(reason, sizeof(reason), "%s", error->message);
 		told = true;
-		if (refuse(layers, one, reason))
-			return CTL_FAILED;
+		refuse(add_case(layers, i), reason);
 	}
-	if (told)
-		return CTL_OK;
-	struct layers_case *one = add_case(layers, failed);
-	return one ? refuse(layers, one, error->message) : ctl_fail(layers->ctl, "no memory for the outcomes");
+	if (!told)
+		refuse(add_case(layers, failed), error->message);
 }
 
 int layers_init(struct layers *layers, struct ctl *ctl, const struct network *network)
@@ -275,7 +252,8 @@ int layers_run(struct layers *layers, const struct variant *variant)
 	struct npumem_error error = ctl->error;
 	if (code && error.status != NPUMEM_UNAVAILABLE) {
 		npumem_error_clear(&ctl->error);
-		code = broken_off(layers, &error);
+		broken_off(layers, &error);
+		code = CTL_OK;
 	}
 	layers->n_failed = 0;
 	for (size_t i = 0; i < layers->n; i++)
@@ -288,14 +266,4 @@ void layers_end(struct layers *layers)
 	if (layers->is_ready)
 		execute_deinit(&layers->execute);
 	layers->is_ready = false;
-}
-
-void layers_deinit(struct layers *layers)
-{
-	layers_end(layers);
-	for (size_t i = 0; i < layers->n; i++) {
-		free(layers->cases[i].reason);
-		free(layers->cases[i].picture);
-	}
-	free(layers->cases);
 }

@@ -34,14 +34,13 @@ struct layers {
 	size_t n, n_failed;
 };
 
-/* Sets up to run a network, whose options (samples, pictures, least_snr) are set. CTL_OK or CTL_FAILED;
- * layers_deinit in any case. */
+/* Sets up to run a network, whose options (samples, pictures, least_snr) are set. CTL_OK or CTL_FAILED; layers_end
+ * in any case. */
 int layers_init(struct layers *layers, struct ctl *ctl, const struct network *network);
 /* Runs it in one placement (variant NULL: as written) and notes every comparison. CTL_OK, whatever came of them;
- * CTL_FAILED where the daemon is gone or there is no memory. */
+ * CTL_FAILED where the daemon is gone. */
 int layers_run(struct layers *layers, const struct variant *variant);
 /* No more runs: keeps only the outcomes. */
 void layers_end(struct layers *layers);
-void layers_deinit(struct layers *layers);
 
 #endif

@@ -1,12 +1,11 @@
 /* Tensors and their lives as text and as JSON. Operations are counted as in the file. */
 #include "client/ctl/network/lifetimes.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/network/planning/timeline.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
@@ -60,7 +59,7 @@ static json_t *lives_object(const struct network *network, const struct lives *l
 		"checked", (int)dry->is_checked, "opened", (json_int_t)lives->n_opened);
 }
 
-static bool print_table(const struct network *network, const struct lives *lives)
+static void print_table(const struct network *network, const struct lives *lives)
 {
 	/* On a narrow terminal: type, shape, last use, offset. */
 	struct table table;
@@ -84,7 +83,7 @@ static bool print_table(const struct network *network, const struct lives *lives
 			table_cell(&table, "%u to %u", number(network, one->from), until(network, one));
 		table_cell(&table, "%u", number(network, one->last));
 	}
-	return table_print(&table, stdout);
+	table_print(&table, stdout);
 }
 
 static void print_sums(const struct network *network, const struct lives *lives,
@@ -139,8 +138,8 @@ static int draw(struct ctl *ctl, const struct network *network, const struct liv
 	FILE *file = ctl_create(ctl, path);
 	if (!file)
 		return CTL_FAILED;
-	int status = timeline_draw(file, network, lives, geometry, &ctl->error);
-	return ctl_close(ctl, path, file, status);
+	timeline_draw(file, network, lives, geometry);
+	return ctl_close(ctl, path, file);
 }
 
 /* The lives in one object with the costs. */
@@ -159,35 +158,26 @@ static int print_all(struct ctl *ctl, const struct network *network, const struc
 		     const struct npumem_geometry *geometry, const struct rates *rates, const struct dry *dry)
 {
 	struct costs_operation sum, *costs = costing_compute(ctl, network, geometry, rates, dry, &sum);
-	int code = CTL_OK;
+	size_t n = json_array_size(network->document.operations);
 	if (!costs)
 		return CTL_FAILED;
-	if (ctl->json) {
-		code = ctl_print(ctl, whole_object(network, lives, geometry, rates, costs, &sum, dry));
-	} else {
-		size_t n = json_array_size(network->document.operations);
-		printf("%s%s%zu tensor%s, %zu operation%s, on %" PRId64 " NPU%s of %" PRId64 " bytes\n\n",
-		       network->name ? network->name : "", network->name ? ": " : "", lives->n,
-		       present_s(lives->n), n, present_s(n), geometry->n_npus,
-		       present_s((uint64_t)geometry->n_npus), geometry->npu_bytes);
-		bool printed = print_table(network, lives);
-		if (printed)
-			print_sums(network, lives, geometry, dry);
-		if (!printed || !costing_print(network, rates, costs, &sum))
-			code = ctl_fail(ctl, "no memory for the table");
-	}
-	free(costs);
-	return code;
+	if (ctl->json)
+		return ctl_print(ctl, whole_object(network, lives, geometry, rates, costs, &sum, dry));
+	printf("%s%s%zu tensor%s, %zu operation%s, on %" PRId64 " NPU%s of %" PRId64 " bytes\n\n",
+	       network->name ? network->name : "", network->name ? ": " : "", lives->n, present_s(lives->n), n,
+	       present_s(n), geometry->n_npus, present_s((uint64_t)geometry->n_npus), geometry->npu_bytes);
+	print_table(network, lives);
+	print_sums(network, lives, geometry, dry);
+	costing_print(network, rates, costs, &sum);
+	return CTL_OK;
 }
 
 /* Warns of the first read of a tensor that no earlier operation writes: a daemon refuses it, but not with
  * --uninitialized warn or allow. */
-static int warn_of_values(struct ctl *ctl, const struct network *network)
+static void warn_of_values(const struct ctl *ctl, const struct network *network)
 {
 	char where[NETWORK_TEXT_BYTES], warning[NETWORK_TEXT_BYTES + 160] = "";
-	bool *written = calloc(network->n_tensors + 1, sizeof(*written));
-	if (!written)
-		return ctl_fail(ctl, "no memory for the tensors");
+	bool *written = memory_new(network->n_tensors, sizeof(*written));
 	for (size_t i = 0; i < network->n_operations && !*warning; i++) {
 		const struct network_operation *operation = &network->operations[i];
 		const struct network_operand of_others = {.tensor = operation->tensor};
@@ -208,9 +198,7 @@ static int warn_of_values(struct ctl *ctl, const struct network *network)
 				written[network_root(network, operand->tensor)] = true;
 		}
 	}
-	free(written);
 	ctl_warn(ctl, warning);
-	return CTL_OK;
 }
 
 int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
@@ -220,16 +208,15 @@ int lifetimes_print(struct ctl *ctl, const struct network *network, const struct
 	if (lives_compute(network, geometry, &lives, &ctl->error))
 		return CTL_FAILED;
 	int code = svg ? draw(ctl, network, &lives, geometry, svg) : CTL_OK;
-	if (!code)
-		code = warn_of_values(ctl, network);
-	if (!code)
-		code = print_all(ctl, network, &lives, geometry, rates, dry);
+	if (code)
+		return code;
+	warn_of_values(ctl, network);
+	code = print_all(ctl, network, &lives, geometry, rates, dry);
 	if (!code && lives.crowded < lives.n)
-		code = crowded(ctl, network, &lives, geometry);
-	else if (!code && !fits(&lives, dry)) {
+		return crowded(ctl, network, &lives, geometry);
+	if (!code && !fits(&lives, dry)) {
 		ctl->error = dry->why;
-		code = CTL_FAILED;
+		return CTL_FAILED;
 	}
-	lives_deinit(&lives);
 	return code;
 }

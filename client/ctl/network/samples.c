@@ -3,9 +3,10 @@
  * is a run of its own. */
 #include "client/ctl/network/samples.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "client/ctl/core/memory.h"
 
 /* ---- files ---- */
 
@@ -163,23 +164,19 @@ static bool is_once(const struct network *network, const struct network_operatio
 	return is_constant || (holds_all && operation->kind != NETWORK_WRITE);
 }
 
-/* Sets execute->once where there is memory for it, and the tensors may stay: all of them, or constants. */
+/* Sets execute->once where the tensors may stay: all of them, or constants. */
 static bool find_once(struct execute *execute, bool holds_all)
 {
 	const struct network *network = execute->network;
-	struct storage *storages = calloc(network->n_tensors + 1, sizeof(*storages));
-	bool *once = calloc(network->n_operations + 1, sizeof(*once));
-	bool is_found = storages && once && may_hold(network);
-	if (is_found)
-		find_writers(network, storages);
-	for (size_t i = 0; is_found && i < network->n_operations; i++)
-		once[i] = is_once(network, &network->operations[i], storages, holds_all);
-	free(storages);
-	execute->once = is_found ? once : NULL;
-	execute->holds_all = is_found && holds_all;
-	if (!is_found)
-		free(once);
-	return is_found;
+	if (!may_hold(network))
+		return false;
+	struct storage *storages = memory_new(network->n_tensors, sizeof(*storages));
+	find_writers(network, storages);
+	execute->once = memory_new(network->n_operations, sizeof(*execute->once));
+	execute->holds_all = holds_all;
+	for (size_t i = 0; i < network->n_operations; i++)
+		execute->once[i] = is_once(network, &network->operations[i], storages, holds_all);
+	return true;
 }
 
 /* ---- running ---- */
@@ -194,8 +191,8 @@ static int run_first(struct execute *execute)
 		code = execute_run(execute);
 		if (!code || error->status != NPUMEM_RESOURCE_EXHAUSTED)
 			return code;
-		free(execute->once);
 		execute->once = NULL;
+		execute->holds_all = false;
 		code = execute_reset(execute);
 		npumem_error_clear(error);
 		if (!holds_all)

@@ -2,7 +2,6 @@
  * failure between two pieces leaves a part written. */
 #include "client/ctl/network/samples.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/network/files.h"

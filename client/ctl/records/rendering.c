@@ -47,14 +47,9 @@ static int render(struct ctl *ctl, const char *record, const char *path, writer 
 	json_t *chronicle = chronicle_read(record, &ctl->error);
 	if (!chronicle)
 		return CTL_FAILED;
-	int code;
 	if (strcmp(path, "-"))
-		code = write_file(ctl, path, chronicle, write);
-	else
-		code = write(stdout, chronicle) ? CTL_OK
-						: ctl_fail(ctl, "cannot write the result: %s", strerror(errno));
-	json_decref(chronicle);
-	return code;
+		return write_file(ctl, path, chronicle, write);
+	return write(stdout, chronicle) ? CTL_OK : ctl_fail(ctl, "cannot write the result: %s", strerror(errno));
 }
 
 static int render_live(struct ctl *ctl, const char *path, writer *write)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/records/partial.h"
 
 /* It does not exist, or is an empty directory; a symbolic link may belong to another user, and is not followed. */
@@ -115,13 +116,11 @@ int snapshotting_copy(struct ctl *ctl, const char *directory, struct partial *to
 		return ctl_invalid(ctl, "TMPDIR is too long");
 	int code = partial_begin(ctl, prefix, to);
 	DIR *from = code ? NULL : opendir(directory);
-	char *buffer = malloc(COPY_BYTES);
-	if (!code && (!from || !buffer))
+	if (!code && !from)
 		code = ctl_fail(ctl, "cannot read %.200s: %s", directory, strerror(errno));
 	if (!code)
-		code = copy_files(ctl, from, buffer, to);
+		code = copy_files(ctl, from, memory_new(COPY_BYTES, 1), to);
 	if (from)
 		closedir(from);
-	free(buffer);
 	return code;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "client/ctl/core/arrays/quantize.h"
+#include "client/ctl/core/memory.h"
 
 int formats_auto(const struct values *values, int dtype, int rounding, int64_t *frac_bits,
 		 struct npumem_error *error)
@@ -62,12 +63,12 @@ int64_t formats_weights_sum(const struct values *values, int dtype, int64_t frac
 	if (values_shape(values, &shape, NULL))
 		return 0;
 	int64_t n_outputs = each ? shape.n * shape.c : shape.c;
-	int64_t *sums = calloc((size_t)n_outputs, sizeof(*sums));
-	for (size_t i = 0; sums && i < values->n; i++) {
+	int64_t *sums = memory_new((size_t)n_outputs, sizeof(*sums));
+	for (size_t i = 0; i < values->n; i++) {
 		int64_t row = (int64_t)i / (shape.h * shape.w), output = each ? row : row % shape.c;
 		sums[output] += llabs(quantize_one(values->data[i], frac_bits, rounding, low, high, &ignored));
 		largest = sums[output] > largest ? sums[output] : largest;
 	}
-	free(sums);
+	memory_free(sums);
 	return largest;
 }

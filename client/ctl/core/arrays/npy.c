@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/memory.h"
+
 enum {
 	NPY_MAGIC_BYTES = 6,
 	NPY_HEADER_BYTES_MAX = 64 << 10, /* NumPy's own take a few hundred */
@@ -212,17 +214,13 @@ int npy_read_header(FILE *file, struct npy *npy, struct npumem_error *error)
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"a .npy header of %zu bytes is over the limit of %d", bytes,
 					NPY_HEADER_BYTES_MAX);
-	char *text = malloc(bytes + 1);
-	if (!text)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a header of %zu bytes",
-					bytes);
+	char *text = memory_new(bytes + 1, 1);
 	status = read_exactly(file, text, bytes, "header", error);
-	text[bytes] = 0;
 	if (!status && memchr(text, 0, bytes))
 		status = npumem_error_set(error, NPUMEM_INVALID, "the .npy header has a zero byte in it");
 	if (!status)
 		status = parse_header(text, npy, error);
-	free(text);
+	memory_free(text);
 	return status;
 }
 

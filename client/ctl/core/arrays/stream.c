@@ -3,11 +3,11 @@
 #include "client/ctl/core/arrays/stream.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/arrays/npy.h"
 #include "client/ctl/core/arrays/quantize.h"
+#include "client/ctl/core/memory.h"
 
 enum { STREAM_REALS = 4096 };
 
@@ -208,13 +208,11 @@ static int take_permuted(struct stream *stream, void *data, size_t n, size_t eac
 	struct npumem_error why = {.status = 0};
 	char *to = data;
 	if (!stream->turn.data) {
-		size_t bytes;
-		bool fits = !__builtin_mul_overflow(stream->n, each, &bytes);
-		stream->turn.data = fits ? malloc(bytes) : NULL;
+		stream->turn.data = memory_data(stream->n, each);
 		if (!stream->turn.data)
 			return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 						"%.200s: no memory for its %zu elements", stream->path, stream->n);
-		if (npy_read_data(stream->file, stream->turn.data, bytes, &why))
+		if (npy_read_data(stream->file, stream->turn.data, stream->n * each, &why))
 			return about(stream, &why, error);
 	}
 	stream->at += n;
@@ -325,7 +323,7 @@ int stream_write(struct stream *stream, const void *data, size_t n, struct npume
 
 int stream_close(struct stream *stream, int status, struct npumem_error *error)
 {
-	free(stream->turn.data);
+	memory_free(stream->turn.data);
 	if (!end(stream->file) || status)
 		return status;
 	return npumem_error_set(error, NPUMEM_INTERNAL, "%.200s: writing failed: %s", stream->path,

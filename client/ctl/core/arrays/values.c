@@ -6,12 +6,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/arrays/quantize.h"
 #include "client/ctl/core/arrays/zip.h"
-#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/vectors/mapping.h"
 #include "client/ctl/core/words/numbers.h"
 
@@ -156,20 +155,16 @@ static int read_file(FILE *file, const char *perm, struct values *values, struct
 		status = permute(perm, values, stride, error);
 	if (status)
 		return status;
-	uint8_t *raw = malloc(values->n * element.bytes);
-	values->data = malloc(values->n * sizeof(*values->data));
+	uint8_t *raw = memory_data(values->n, element.bytes);
+	values->data = memory_data(values->n, sizeof(*values->data));
 	values->is_real = element.kind == 'f';
 	values->dtype = dtype_of(&element);
 	if (!raw || !values->data)
-		status =
-			npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for %zu numbers", values->n);
-	if (!status)
-		status = npy_read_data(file, raw, values->n * element.bytes, error);
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for %zu numbers", values->n);
+	status = npy_read_data(file, raw, values->n * element.bytes, error);
 	if (!status)
 		gather(raw, &element, stride, values);
-	else
-		values_deinit(values);
-	free(raw);
+	memory_free(raw);
 	return status;
 }
 
@@ -192,14 +187,12 @@ bool values_is_file(const char *word)
 static int read_archive(FILE *archive, const char *name, const char *perm, struct values *values,
 			struct npumem_error *error)
 {
-	void *bytes;
 	FILE *member;
-	int status = zip_open(archive, name, &member, &bytes, error);
+	int status = zip_open(archive, name, &member, error);
 	if (status)
 		return status;
 	status = read_file(member, perm, values, error);
 	fclose(member);
-	free(bytes);
 	return status;
 }
 
@@ -207,11 +200,9 @@ int values_read(const char *path, const char *perm, struct values *values, struc
 {
 	struct npumem_error why = {.status = 0};
 	const char *end = archive_end(path);
-	char *name = end ? strndup(path, (size_t)(end - path)) : strdup(path);
 	bool piped = !strcmp(path, "-");
-	FILE *file = piped ? stdin : name ? fopen(name, "rb") : NULL;
+	FILE *file = piped ? stdin : fopen(end ? memory_text("%.*s", (int)(end - path), path) : path, "rb");
 	*values = (struct values){.n = 0};
-	free(name);
 	if (!file)
 		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
 	int status = end ? read_archive(file, *end ? end + 1 : NULL, perm, values, &why)
@@ -219,12 +210,6 @@ int values_read(const char *path, const char *perm, struct values *values, struc
 	if (!piped)
 		fclose(file);
 	return status ? npumem_error_set(error, why.status, "%.200s: %.280s", path, why.message) : 0;
-}
-
-void values_deinit(struct values *values)
-{
-	free(values->data);
-	values->data = NULL;
 }
 
 int values_shape(const struct values *values, struct npumem_dims *shape, struct npumem_error *error)
@@ -364,7 +349,7 @@ static json_t *nested(const struct values *values, unsigned dim, size_t *at)
 	}
 	json_t *array = json_array();
 	for (int64_t i = 0; i < values->shape[dim]; i++)
-		jsons_append(&array, nested(values, dim + 1, at));
+		json_array_append_new(array, nested(values, dim + 1, at));
 	return array;
 }
 

@@ -16,14 +16,13 @@ struct values {
 	size_t n;
 	bool is_real;
 	int dtype;    /* the element type that holds them as they are; 0: none */
-	double *data; /* dense, row-major; owned */
+	double *data; /* dense, row-major */
 };
 
 /* Reads "FILE.npy", "FILE.npz", "FILE.npz:NAME" or "-", an .npy on stdin. `perm`: NULL, or as numpy.transpose has
  * it, "1,0,2,3": dimension i of the result is dimension perm[i] of the file. 0; INVALID, naming the file;
- * RESOURCE_EXHAUSTED. Then nothing is to be freed. */
+ * RESOURCE_EXHAUSTED. */
 int values_read(const char *path, const char *perm, struct values *values, struct npumem_error *error);
-void values_deinit(struct values *values);
 
 /* True where a word is a file's name to values_read, and no tensor's. */
 bool values_is_file(const char *word);
@@ -39,7 +38,7 @@ int values_encode(const struct values *values, int dtype, int64_t frac_bits, int
 /* Rows of numbers that line up, with a line of the index before each plane of the last two dimensions. `n_dims` 2
  * to 4. */
 void values_print(FILE *out, const struct values *values);
-/* Nested arrays of numbers; NaN and infinities are null. NULL without memory. */
+/* Nested arrays of numbers; NaN and infinities are null. */
 json_t *values_json(const struct values *values);
 /* The other way: a tensor's containers as numbers; fixed point as real ones. `values` has n_dims, shape, n and
  * room for data. */

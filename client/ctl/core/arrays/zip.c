@@ -2,9 +2,10 @@
  * is checked against what was read before it is used; a member's size is bounded before memory is taken for it. */
 #include "client/ctl/core/arrays/zip.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+
+#include "client/ctl/core/memory.h"
 
 enum {
 	ZIP_END_BYTES = 22,
@@ -136,25 +137,19 @@ static void *read_bytes(FILE *archive, const struct zip_member *member, struct n
 		damaged(error);
 		return NULL;
 	}
-	char *packed = malloc((size_t)member->packed_bytes + 1);
-	char *bytes = is_packed ? malloc((size_t)member->bytes + 1) : packed;
-	if (!packed || !bytes) {
+	char *packed = memory_data(member->packed_bytes, 1);
+	char *bytes = is_packed ? memory_data(member->bytes, 1) : packed;
+	if (!packed || !bytes)
 		npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for \"%s\"", member->name);
-	} else if (fread(packed, 1, member->packed_bytes, archive) == member->packed_bytes &&
-		   (!is_packed || unpack(packed, member, bytes))) {
-		if (is_packed)
-			free(packed);
+	else if (fread(packed, 1, member->packed_bytes, archive) == member->packed_bytes &&
+		 (!is_packed || unpack(packed, member, bytes)))
 		return bytes;
-	} else {
+	else
 		damaged(error);
-	}
-	if (is_packed)
-		free(bytes);
-	free(packed);
 	return NULL;
 }
 
-int zip_open(FILE *archive, const char *name, FILE **member, void **bytes, struct npumem_error *error)
+int zip_open(FILE *archive, const char *name, FILE **member, struct npumem_error *error)
 {
 	struct zip_member found;
 	int status = find_member(archive, name, &found, error);
@@ -166,12 +161,10 @@ int zip_open(FILE *archive, const char *name, FILE **member, void **bytes, struc
 	if (found.bytes > ZIP_BYTES_MAX || found.packed_bytes > ZIP_BYTES_MAX || !found.bytes)
 		return npumem_error_set(error, NPUMEM_INVALID, "\"%s\" has %u bytes; 1 to %d are read", found.name,
 					found.bytes, ZIP_BYTES_MAX);
-	*bytes = read_bytes(archive, &found, error);
-	if (!*bytes)
+	void *bytes = read_bytes(archive, &found, error);
+	if (!bytes)
 		return NPUMEM_INVALID;
-	*member = fmemopen(*bytes, found.bytes, "rb");
-	if (*member)
-		return 0;
-	free(*bytes);
-	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for \"%s\"", found.name);
+	*member = fmemopen(bytes, found.bytes, "rb");
+	return *member ? 0
+		       : npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for \"%s\"", found.name);
 }

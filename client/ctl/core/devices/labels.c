@@ -2,8 +2,10 @@
  * the samples of all that have it, also if the daemons' versions differ. */
 #include "client/ctl/core/devices/labels.h"
 
-#include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
+
+#include "client/ctl/core/memory.h"
 
 static const char head[] = "# HELP ";
 
@@ -94,11 +96,9 @@ static bool is_printed(const struct labelled *list, unsigned i, const char *firs
 	return false;
 }
 
-bool labels_print(FILE *out, const struct labelled *list, unsigned n)
+void labels_print(FILE *out, const struct labelled *list, unsigned n)
 {
-	struct cursor *cursors = calloc(n + 1, sizeof(*cursors));
-	if (!cursors)
-		return false;
+	struct cursor *cursors = memory_new(n, sizeof(*cursors));
 	fputs("# HELP npumem_up Whether the device answered.\n# TYPE npumem_up gauge\n", out);
 	for (unsigned i = 0; i < n; i++) {
 		fputs("npumem_up{device=\"", out);
@@ -113,6 +113,4 @@ bool labels_print(FILE *out, const struct labelled *list, unsigned n)
 			else
 				metric(out, cursors, list, n, i);
 		}
-	free(cursors);
-	return true;
 }

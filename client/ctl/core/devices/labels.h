@@ -2,7 +2,6 @@
 #ifndef CTL_CORE_DEVICES_LABELS_H
 #define CTL_CORE_DEVICES_LABELS_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 struct labelled {
@@ -10,7 +9,7 @@ struct labelled {
 	const char *text; /* what metrics_prometheus wrote; NULL: it did not answer */
 };
 
-/* npumem_up says of each whether it answered. False where there was no memory. */
-bool labels_print(FILE *out, const struct labelled *list, unsigned n);
+/* npumem_up says of each whether it answered. */
+void labels_print(FILE *out, const struct labelled *list, unsigned n);
 
 #endif

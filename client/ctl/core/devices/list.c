@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/grow.h"
+#include "client/ctl/core/memory.h"
 
 static bool is_name(const char *name)
 {
@@ -41,10 +41,7 @@ int devices_add(struct devices *devices, const char *name, const char *address, 
 	int status = check(devices, name, address, error);
 	if (status)
 		return status;
-	struct device *device = grow(&devices->list, devices->n, sizeof(*device));
-	if (!device)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the devices");
-	devices->n++;
+	struct device *device = memory_grow(&devices->list, devices->n++, sizeof(*device));
 	strcpy(device->name, name);
 	strcpy(device->address, address);
 	return 0;
@@ -91,6 +88,6 @@ int devices_read(struct devices *devices, const char *path, struct npumem_error 
 
 void devices_deinit(struct devices *devices)
 {
-	free(devices->list);
+	memory_free(devices->list);
 	*devices = (struct devices){.n = 0};
 }

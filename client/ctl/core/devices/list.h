@@ -16,8 +16,7 @@ struct devices {
 };
 
 /* Adds one; the texts are copied. 0; INVALID: a name that is taken, empty, too long or has what is not printed, an
- * address that is empty or too long, or a private daemon's (spawn:), or more than DEVICES_MAX; RESOURCE_EXHAUSTED.
- */
+ * address that is empty or too long, or a private daemon's (spawn:), or more than DEVICES_MAX. */
 int devices_add(struct devices *devices, const char *name, const char *address, struct npumem_error *error);
 /* Adds those of a file: a line each, name and address; what follows a # at its begin is a comment. 0, or as
  * devices_add with file and line; INVALID: it cannot be read, or names none. */

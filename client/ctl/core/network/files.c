@@ -1,18 +1,11 @@
 /* The .npy files that a network names, looked at before anything runs. */
 #include "client/ctl/core/network/files.h"
 
-#include <stdlib.h>
-
 int files_open(const struct network *network, const struct network_operation *operation,
 	       const struct npumem_place *place, int rounding, struct stream *stream, struct npumem_error *error)
 {
-	char *path = network_path(network, operation->file);
-	if (!path)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a path");
-	int status = stream_open_perm(stream, path, place, &operation->perm, operation->converts,
-				      network_rounding(network, operation, rounding), error);
-	free(path);
-	return status;
+	return stream_open_perm(stream, network_path(network, operation->file), place, &operation->perm,
+				operation->converts, network_rounding(network, operation, rounding), error);
 }
 
 int files_open_expected(const struct network *network, const struct network_operation *operation,
@@ -22,13 +15,8 @@ int files_open_expected(const struct network *network, const struct network_oper
 	*n = 1;
 	if (!operation->converts || operation->perm.n)
 		return files_open(network, operation, place, rounding, stream, error);
-	char *path = network_path(network, operation->file);
-	if (!path)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a path");
-	int status = stream_open_of_samples(stream, path, place, sample,
-					    network_rounding(network, operation, rounding), n, error);
-	free(path);
-	return status;
+	return stream_open_of_samples(stream, network_path(network, operation->file), place, sample,
+				      network_rounding(network, operation, rounding), n, error);
 }
 
 static int check(const struct network *network, const struct network_operation *operation,

@@ -1,21 +1,10 @@
 /* Names the place of an operation in messages, and derives roots, arrays and roundings from the operations. */
 #include "client/ctl/core/network/network.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/kernels/roles.h"
-
-void network_deinit(struct network *network)
-{
-	document_deinit(&network->document);
-	free(network->file);
-	free(network->folder);
-	free(network->tensors);
-	free(network->operations);
-	free(network->operands);
-	free(network->params);
-}
+#include "client/ctl/core/memory.h"
 
 /* ---- saying where ---- */
 
@@ -98,11 +87,7 @@ int network_root(const struct network *network, int tensor)
 
 char *network_path(const struct network *network, const char *file)
 {
-	size_t bytes = strlen(network->folder) + strlen(file) + 1;
-	char *path = malloc(bytes);
-	if (path)
-		snprintf(path, bytes, "%s%s", *file == '/' ? "" : network->folder, file);
-	return path;
+	return memory_text("%s%s", *file == '/' ? "" : network->folder, file);
 }
 
 bool network_array(const struct network *network, int tensor, struct npumem_place *place)

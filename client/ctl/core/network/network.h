@@ -83,10 +83,8 @@ struct network {
 };
 
 /* load.c: reads a network from `path`, from network.json in it where it is a folder, or from stdin: "-". 0;
- * INVALID, naming file, operation and key; RESOURCE_EXHAUSTED; then nothing is to be freed. Looks at no .npy file.
- */
+ * INVALID, naming file, operation and key; RESOURCE_EXHAUSTED: the file is too large. Looks at no .npy file. */
 int network_load(const char *path, struct network *network, struct npumem_error *error);
-void network_deinit(struct network *network);
 
 /* "operation 3 conv1, run conv2d" and the like. Returns `text`, NETWORK_TEXT_BYTES long. */
 const char *network_where(const struct network *network, const struct network_operation *operation, char *text);
@@ -105,7 +103,7 @@ int network_about(const struct network *network, const struct network_operation 
 bool network_writes(const struct network_operation *operation, const struct network_operand *operand);
 /* The tensor whose storage a view shows; any other is its own. */
 int network_root(const struct network *network, int tensor);
-/* The path of a file that the network names. To be freed; NULL: no memory. */
+/* The path of a file that the network names. */
 char *network_path(const struct network *network, const char *file);
 /* Type, frac_bits and shape (of a matrix rows, cols: *n_dims 2). False where only the device knows. */
 bool network_array(const struct network *network, int tensor, struct npumem_place *place);

@@ -5,10 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "client/ctl/core/memory.h"
 
 enum { FOLDER_FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
@@ -65,20 +66,15 @@ static const char *no_folder(void)
 
 static int check(const struct outputs *outputs, const char *file, bool make, struct npumem_error *error)
 {
-	char *path = strdup(file);
 	const char *last;
 	struct stat there;
-	int status = 0;
-	if (!path)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a path");
-	int folder = walk(outputs->folder, path, make, &last);
+	int status = 0, folder = walk(outputs->folder, memory_text("%s", file), make, &last);
 	if (folder < 0 && (make || errno != ENOENT))
 		status = wrong(outputs, file, no_folder(), error);
 	else if (folder >= 0 && !fstatat(folder, last, &there, AT_SYMLINK_NOFOLLOW) && !S_ISREG(there.st_mode))
 		status = wrong(outputs, file, "it is there, and no regular file", error);
 	if (folder >= 0)
 		close(folder);
-	free(path);
 	return status;
 }
 
@@ -113,12 +109,8 @@ int outputs_open(struct outputs *outputs, const char *path, const struct network
 int outputs_create(const struct outputs *outputs, const char *file, bool append, FILE **created,
 		   struct npumem_error *error)
 {
-	char *path = strdup(file);
 	const char *last, *why = NULL;
-	int fd = -1;
-	if (!path)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a path");
-	int folder = walk(outputs->folder, path, false, &last);
+	int fd = -1, folder = walk(outputs->folder, memory_text("%s", file), false, &last);
 	if (folder < 0)
 		why = no_folder();
 	/* Not to wait where it has become a pipe. */
@@ -133,7 +125,6 @@ int outputs_create(const struct outputs *outputs, const char *file, bool append,
 		close(folder);
 	if (why && fd >= 0)
 		close(fd);
-	free(path);
 	return why ? wrong(outputs, file, why, error) : 0;
 }
 

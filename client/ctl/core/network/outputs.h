@@ -18,11 +18,11 @@ bool outputs_leaves(const char *file);
 
 /* Checks the path of each file that `network` writes: its folders are folders and no symbolic links, and where it
  * exists it is a regular file. With `make`, folders that are missing are made, `path` itself included. 0; INVALID,
- * naming the operation; RESOURCE_EXHAUSTED: then nothing is to be closed. */
+ * naming the operation: then nothing is to be closed. */
 int outputs_open(struct outputs *outputs, const char *path, const struct network *network, bool make,
 		 struct npumem_error *error);
 /* A new or emptied file, or with `append` one to be gone on with, for the caller to close. Follows no link, also
- * one that came after outputs_open. 0, INVALID, RESOURCE_EXHAUSTED. */
+ * one that came after outputs_open. 0 or INVALID. */
 int outputs_create(const struct outputs *outputs, const char *file, bool append, FILE **created,
 		   struct npumem_error *error);
 /* Removes the folder again where it was made and nothing was written to it. */

@@ -1,5 +1,5 @@
-/* JSON values under way. Where there is no memory for a part, the whole becomes NULL, and stays so: only the end
- * of it is to be asked. Each takes over the value that is added. */
+/* JSON values under way. Where a part is NULL, as its text is no UTF-8, the whole becomes NULL, and stays so: only
+ * the end of it is to be asked. Each takes over the value that is added. */
 #ifndef CTL_CORE_JSONS_H
 #define CTL_CORE_JSONS_H
 

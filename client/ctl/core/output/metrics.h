@@ -7,7 +7,7 @@
 
 #include <npumem/client.h>
 
-/* A new object with everything; NULL without memory. */
+/* A new object with everything. */
 json_t *metrics_json(const struct npumem_details *details);
 
 /* Version 0.0.4 of the format: HELP and TYPE once per metric, its samples together. */

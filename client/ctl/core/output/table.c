@@ -2,10 +2,9 @@
 #include "client/ctl/core/output/table.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/grow.h"
+#include "client/ctl/core/memory.h"
 
 enum { TABLE_GAP = 2, TABLE_CUT_LEAST = 8 };
 
@@ -16,11 +15,8 @@ void table_cell(struct table *table, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	char **cell = table->no_memory ? NULL : grow(&table->cells, table->n_cells, sizeof(*cell));
-	if (cell)
-		*cell = strdup(text);
-	table->no_memory = !cell || !*cell;
-	table->n_cells += !table->no_memory;
+	char **cell = memory_grow(&table->cells, table->n_cells++, sizeof(*cell));
+	*cell = memory_text("%s", text);
 }
 
 void table_init(struct table *table, const char *titles)
@@ -89,16 +85,15 @@ static void table_line(const struct table *table, char *const *cells, const size
 	fputc('\n', out);
 }
 
-bool table_print(struct table *table, FILE *out)
+void table_print(const struct table *table, FILE *out)
 {
 	size_t width[TABLE_COLUMNS_MAX] = {0};
-	bool hidden[TABLE_COLUMNS_MAX] = {false}, complete = !table->no_memory && out;
+	bool hidden[TABLE_COLUMNS_MAX] = {false};
 	table_measure(table, width);
 	table_fit(table, width, hidden);
-	for (unsigned i = 0; i + table->n_columns <= table->n_cells && complete; i += table->n_columns)
+	for (unsigned i = 0; i + table->n_columns <= table->n_cells; i += table->n_columns)
 		table_line(table, table->cells + i, width, hidden, out);
 	for (unsigned i = 0; i < table->n_cells; i++)
-		free(table->cells[i]);
-	free(table->cells);
-	return !table->no_memory;
+		memory_free(table->cells[i]);
+	memory_free(table->cells);
 }

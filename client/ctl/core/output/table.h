@@ -16,15 +16,14 @@ struct table {
 	const char *spare;
 	unsigned cut;
 	char **cells;
-	bool no_memory;
 };
 
 /* The columns by their titles, which are its first row: "NAME|>BYTES"; those of numbers have a > and end at the
  * right. */
 void table_init(struct table *table, const char *titles);
-/* Adds a cell, row by row; printf style. Failing memory is remembered. */
+/* Adds a cell, row by row; printf style. */
 void table_cell(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints and frees; `out` NULL: only frees. False where memory failed: nothing is printed then. */
-bool table_print(struct table *table, FILE *out);
+/* Prints it, and frees its cells. */
+void table_print(const struct table *table, FILE *out);
 
 #endif

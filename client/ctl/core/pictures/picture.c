@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/pictures/svg.h"
 
@@ -241,13 +242,12 @@ static int by_offset(const void *a, const void *b)
 const struct npumem_tensor **picture_sort(const struct npumem_tensor *const *tensors, unsigned n,
 					  unsigned *n_sorted)
 {
-	const struct npumem_tensor **sorted = malloc((n + 1) * sizeof(const struct npumem_tensor *));
+	const struct npumem_tensor **sorted = memory_new(n, sizeof(*sorted));
 	*n_sorted = 0;
-	for (unsigned i = 0; i < n && sorted; i++)
+	for (unsigned i = 0; i < n; i++)
 		if (!tensors[i]->base && tensors[i]->place.dtype && tensors[i]->place.offset != NPUMEM_ANY)
 			sorted[(*n_sorted)++] = tensors[i];
-	if (sorted)
-		qsort(sorted, *n_sorted, sizeof(*sorted), by_offset);
+	qsort(sorted, *n_sorted, sizeof(*sorted), by_offset);
 	return sorted;
 }
 
@@ -303,15 +303,12 @@ const char *picture_gap(bool hidden)
 	return hidden ? "free, or another uid's" : "free";
 }
 
-int picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
-		   unsigned n, uint32_t uid, bool hidden, const struct picture_look *look,
-		   struct npumem_error *error)
+void picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
+		    unsigned n, uint32_t uid, bool hidden, const struct picture_look *look)
 {
 	struct columns columns = columns_of(geometry, look);
 	unsigned n_sorted;
 	const struct npumem_tensor **sorted = picture_sort(tensors, n, &n_sorted);
-	if (!sorted)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for %u tensors", n);
 	fprintf(out, "%" PRId64 " NPUs of %" PRId64 " bytes", geometry->n_npus, geometry->npu_bytes);
 	if (columns.npus_each > 1)
 		fprintf(out, "; a column is %" PRId64 " NPUs", columns.npus_each);
@@ -332,8 +329,6 @@ int picture_device(FILE *out, const struct npumem_geometry *geometry, const stru
 			picture_gap(hidden));
 	for (unsigned i = 0; i < n_sorted; i++)
 		device_legend(out, sorted[i], letter_of(i), uid);
-	free(sorted);
-	return 0;
 }
 
 /* ---- features: every n looks like the first but for its number, so that few of them are enough ---- */

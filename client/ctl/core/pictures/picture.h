@@ -21,17 +21,15 @@ void picture_fit(FILE *out, const char *text, unsigned width);
 const char *picture_gap(bool hidden);
 
 /* The tensors (views and those without a place left out) by offset, with their block rows on the NPUs. `hidden`:
- * the device has more of them. 0 or RESOURCE_EXHAUSTED. */
-int picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
-		   unsigned n, uint32_t uid, bool hidden, const struct picture_look *look,
-		   struct npumem_error *error);
+ * the device has more of them. */
+void picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
+		    unsigned n, uint32_t uid, bool hidden, const struct picture_look *look);
 
 /* The block rows of a place: which NPU has data, padding or an empty block at which offset. */
 void picture_place(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *place,
 		   const struct picture_look *look);
 
-/* The tensors that have storage and a place, by offset: an array of *n_sorted pointers to free(), NULL without
- * memory. */
+/* The tensors that have storage and a place, by offset: *n_sorted of them. */
 const struct npumem_tensor **picture_sort(const struct npumem_tensor *const *tensors, unsigned n,
 					  unsigned *n_sorted);
 
@@ -43,8 +41,8 @@ unsigned picture_kinds(const struct npumem_geometry *geometry, const struct npum
 /* Whether an NPU holds any element of a place. */
 bool picture_holds(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu);
 
-/* Which NPU holds which feature: a cell "n,c" for each, "." for an empty block; a terminal of `width` columns, 0: any
- * width. A line says which NPUs, or which n, are left out for want of room. */
+/* Which NPU holds which feature: a cell "n,c" for each, "." for an empty block; a terminal of `width` columns, 0:
+ * any width. A line says which NPUs, or which n, are left out for want of room. */
 void picture_features(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *place,
 		      unsigned width);
 

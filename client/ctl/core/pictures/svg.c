@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/memory.h"
+
 enum {
 	SVG_WIDTH_LEAST = 640,
 	SVG_COLOURS = 30,
@@ -215,14 +217,13 @@ double svg_marks(struct svg *svg, double x, double y, const struct npumem_tensor
 	return x;
 }
 
-int svg_begin(struct svg *svg, FILE *out, const char *title, struct npumem_error *error)
+void svg_begin(struct svg *svg, FILE *out, const char *title)
 {
 	*svg = (struct svg){.out = out, .width = SVG_WIDTH_LEAST - SVG_SUBTITLE};
 	svg->body = open_memstream(&svg->text, &svg->bytes);
 	if (!svg->body)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the picture");
+		memory_none();
 	svg_text(svg, SVG_SUBTITLE, 24, "t", title);
-	return 0;
 }
 
 void svg_subtitle(struct svg *svg, unsigned line, const char *text)
@@ -264,15 +265,12 @@ static void svg_styles(const struct svg *svg, FILE *out)
 	fputs("</style>\n", out);
 }
 
-int svg_end(struct svg *svg, struct npumem_error *error)
+void svg_end(struct svg *svg)
 {
 	svg_legend(svg);
 	double width = svg->width + SVG_SUBTITLE, height = svg->height + 12;
-	bool bad = ferror(svg->body);
-	if (fclose(svg->body) || bad) {
-		free(svg->text);
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the picture");
-	}
+	if (ferror(svg->body) || fclose(svg->body))
+		memory_none();
 	fprintf(svg->out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f "
 		"%.0f\" "
@@ -284,5 +282,4 @@ int svg_end(struct svg *svg, struct npumem_error *error)
 	fwrite(svg->text, 1, svg->bytes, svg->out);
 	fputs("</svg>\n", svg->out);
 	free(svg->text);
-	return 0;
 }

@@ -38,12 +38,12 @@ struct svg {
 	unsigned colours; /* that occur, as bits */
 };
 
-/* 0 or RESOURCE_EXHAUSTED; svg_end follows a 0. */
-int svg_begin(struct svg *svg, FILE *out, const char *title, struct npumem_error *error);
+/* svg_end follows. */
+void svg_begin(struct svg *svg, FILE *out, const char *title);
 /* The next of the lines below the title. */
 void svg_subtitle(struct svg *svg, unsigned line, const char *text);
-/* Writes the file, with a legend of what occurs. 0 or RESOURCE_EXHAUSTED. */
-int svg_end(struct svg *svg, struct npumem_error *error);
+/* Writes the file, with a legend of what occurs. */
+void svg_end(struct svg *svg);
 
 /* `style`: a class. t: title, s: secondary, r: ends at x, m: around x, c: small, around x; empty: begins at x. */
 void svg_text(struct svg *svg, double x, double y, const char *style, const char *text);

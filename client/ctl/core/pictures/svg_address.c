@@ -97,17 +97,14 @@ static void address_columns(struct addresses *a)
 		a->columns.width = ADDRESS_LINE * 14;
 }
 
-int svg_address_draw(FILE *out, const struct npumem_geometry *geometry, const int64_t *addresses, unsigned n,
-		     struct npumem_error *error)
+void svg_address_draw(FILE *out, const struct npumem_geometry *geometry, const int64_t *addresses, unsigned n)
 {
 	struct addresses a = {.geometry = geometry, .list = addresses, .n = n};
 	char text[128], bytes[SVG_BYTES_TEXT];
 	struct svg svg;
 	snprintf(text, sizeof(text), "%u address%s on %" PRId64 " NPUs of %s", n, n == 1 ? "" : "es",
 		 geometry->n_npus, svg_bytes(geometry->npu_bytes, bytes));
-	int status = svg_begin(&svg, out, text, error);
-	if (status)
-		return status;
+	svg_begin(&svg, out, text);
 	address_columns(&a);
 	snprintf(text, sizeof(text), "address = NPU * %" PRId64 " + offset", geometry->npu_bytes);
 	svg_subtitle(&svg, 0, text);
@@ -125,5 +122,5 @@ int svg_address_draw(FILE *out, const struct npumem_geometry *geometry, const in
 			   a.blocks ? i * ADDRESS_LINE * ADDRESS_BLOCK_BYTES : geometry->npu_bytes * i / 8);
 	for (unsigned i = 0; i < n; i++)
 		address_mark(&svg, &a, i);
-	return svg_end(&svg, error);
+	svg_end(&svg);
 }

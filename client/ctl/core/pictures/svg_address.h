@@ -6,8 +6,7 @@
 
 enum { SVG_ADDRESSES_MAX = 64 };
 
-/* Each address lies on the device. 0 or RESOURCE_EXHAUSTED. */
-int svg_address_draw(FILE *out, const struct npumem_geometry *geometry, const int64_t *addresses, unsigned n,
-		     struct npumem_error *error);
+/* Each address lies on the device. */
+void svg_address_draw(FILE *out, const struct npumem_geometry *geometry, const int64_t *addresses, unsigned n);
 
 #endif

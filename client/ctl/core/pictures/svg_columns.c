@@ -3,9 +3,9 @@
 #include "client/ctl/core/pictures/svg_columns.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/pictures/picture.h"
 
 enum { COLUMNS_PLOT = 960, COLUMNS_MAX = 150, COLUMNS_LEAST = 2, COLUMNS_NAME = 104, COLUMNS_NUMBERS = 72 };
@@ -172,7 +172,7 @@ void svg_box_draw(struct svg *svg, const struct svg_box *box, unsigned kind, uns
 	}
 }
 
-int svg_box_new(struct svg_box *box, struct npumem_error *error)
+void svg_box_new(struct svg_box *box)
 {
 	int64_t bytes = box->tensor->place.bytes_per_npu;
 	/* Words, where they are few; else what can be seen. */
@@ -180,9 +180,6 @@ int svg_box_new(struct svg_box *box, struct npumem_error *error)
 	if (bytes / BOX_WORD <= SVG_STEPS)
 		box->steps = (int)(bytes / BOX_WORD);
 	box->steps = box->steps < 1 ? 1 : box->steps > SVG_STEPS ? SVG_STEPS : box->steps;
-	box->bits = malloc((size_t)box->columns->n * (size_t)box->steps * sizeof(*box->bits));
-	if (!box->bits)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the picture");
+	box->bits = memory_new((size_t)box->columns->n * (size_t)box->steps, sizeof(*box->bits));
 	box_fill(box);
-	return 0;
 }

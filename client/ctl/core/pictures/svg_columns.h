@@ -38,8 +38,8 @@ struct svg_box {
 	uint16_t *bits; /* [column][step]: one kind */
 };
 
-/* Looks at the place. 0 or RESOURCE_EXHAUSTED; `bits` is the caller's to free(). */
-int svg_box_new(struct svg_box *box, struct npumem_error *error);
+/* Looks at the place; `bits` may be given back to memory.h. */
+void svg_box_new(struct svg_box *box);
 /* Draws the runs of one kind, as it or as another. */
 void svg_box_draw(struct svg *svg, const struct svg_box *box, unsigned kind, unsigned as);
 

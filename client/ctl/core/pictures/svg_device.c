@@ -3,9 +3,9 @@
 #include "client/ctl/core/pictures/svg_device.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/pictures/picture.h"
 #include "client/ctl/core/pictures/svg_columns.h"
@@ -124,8 +124,8 @@ static void cluster_lent(const struct device *device, const struct cluster *clus
 }
 
 /* Looks at a tensor of the cluster. */
-static int cluster_box(const struct device *device, const struct cluster *cluster, double height, unsigned i,
-		       struct svg_box *box, struct npumem_error *error)
+static void cluster_box(const struct device *device, const struct cluster *cluster, double height, unsigned i,
+			struct svg_box *box)
 {
 	const struct npumem_tensor *tensor = device->sorted[i];
 	const struct npumem_place *p = &tensor->place;
@@ -136,10 +136,9 @@ static int cluster_box(const struct device *device, const struct cluster *cluste
 				.y = device->y + scale * (double)(p->offset - cluster->from),
 				.height = scale * (double)p->bytes_per_npu,
 				.colour = svg_colour(present_called(tensor))};
-	int status = svg_box_new(box, error);
-	if (!status && cluster->n > 1)
+	svg_box_new(box);
+	if (cluster->n > 1)
 		cluster_lent(device, cluster, i, box);
-	return status;
 }
 
 /* Stronger kinds over weaker ones, so that a guest shows in the empty block that it borrows. */
@@ -156,77 +155,60 @@ static void cluster_boxes(struct svg *svg, const struct device *device, const st
 		}
 }
 
-static int cluster_draw(struct svg *svg, struct device *device, const struct cluster *cluster,
-			struct npumem_error *error)
+static void cluster_draw(struct svg *svg, struct device *device, const struct cluster *cluster)
 {
 	double height = height_of(device, cluster->to - cluster->from), labels = SVG_LINE * (double)cluster->n;
-	struct svg_box *boxes = calloc(cluster->n, sizeof(*boxes));
-	if (!boxes)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the picture");
-	int status = 0;
+	struct svg_box *boxes = memory_new(cluster->n, sizeof(*boxes));
 	if (!device->how->to_scale && height < labels)
 		height = labels;
-	for (unsigned i = 0; i < cluster->n && !status; i++)
-		status = cluster_box(device, cluster, height, cluster->first + i, &boxes[i], error);
-	if (!status)
-		cluster_boxes(svg, device, cluster, boxes);
+	for (unsigned i = 0; i < cluster->n; i++)
+		cluster_box(device, cluster, height, cluster->first + i, &boxes[i]);
+	cluster_boxes(svg, device, cluster, boxes);
 	for (unsigned i = 0; i < cluster->n; i++) {
 		const struct npumem_tensor *tensor = device->sorted[cluster->first + i];
 		double below =
 			(double)(tensor->place.offset - cluster->from) / (double)(cluster->to - cluster->from);
 		tensor_label(svg, device, tensor, device->y + height * below);
-		free(boxes[i].bits);
+		memory_free(boxes[i].bits);
 	}
-	free(boxes);
 	device->y += height + (device->how->to_scale ? 0 : DEVICE_GAP);
-	return status;
 }
 
-static int device_draw(struct svg *svg, struct device *device, struct npumem_error *error)
+static void device_draw(struct svg *svg, struct device *device)
 {
 	int64_t end = 0;
-	int status = 0;
 	svg_columns_numbers(svg, &device->columns);
-	for (unsigned i = 0; i < device->n && !status;) {
+	for (unsigned i = 0; i < device->n;) {
 		struct cluster cluster = cluster_at(device, i);
 		if (cluster.from > end)
 			device_free(svg, device, end, cluster.from - end);
-		status = cluster_draw(svg, device, &cluster, error);
+		cluster_draw(svg, device, &cluster);
 		end = cluster.to;
 		i += cluster.n;
 	}
 	if (end < device->geometry->npu_bytes)
 		device_free(svg, device, end, device->geometry->npu_bytes - end);
-	return status;
 }
 
-int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
-		    unsigned n, const struct svg_device *how, struct npumem_error *error)
+void svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
+		     unsigned n, const struct svg_device *how)
 {
 	struct device device = {.geometry = geometry, .how = how, .y = SVG_TOP};
 	char text[128], size[SVG_BYTES_TEXT], all[SVG_BYTES_TEXT];
 	struct svg svg;
 	device.sorted = picture_sort(tensors, n, &device.n);
-	if (!device.sorted)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for %u tensors", n);
 	svg_columns_of(&device.columns, geometry, device.sorted, device.n);
 	snprintf(text, sizeof(text), "%" PRId64 " NPUs of %s", geometry->n_npus,
 		 svg_bytes(geometry->npu_bytes, size));
-	int status = svg_begin(&svg, out, text, error);
-	if (!status) {
-		snprintf(text, sizeof(text), "%u tensor%s; %s in all; offsets are bytes in each NPU", device.n,
-			 present_s(device.n),
-			 svg_bytes(geometry->n_npus * geometry->npu_bytes, all));
-		svg_subtitle(&svg, 0, text);
-		svg_subtitle(&svg, 1,
-			     how->to_scale ? "heights are to scale"
-					   : "heights are not to scale; kinds that take turns are side by side");
-		if (device.columns.n < geometry->n_npus)
-			svg_subtitle(&svg, 2, "NPUs that look alike share a column");
-		status = device_draw(&svg, &device, error);
-		int ended = svg_end(&svg, error);
-		status = status ? status : ended;
-	}
-	free(device.sorted);
-	return status;
+	svg_begin(&svg, out, text);
+	snprintf(text, sizeof(text), "%u tensor%s; %s in all; offsets are bytes in each NPU", device.n,
+		 present_s(device.n), svg_bytes(geometry->n_npus * geometry->npu_bytes, all));
+	svg_subtitle(&svg, 0, text);
+	svg_subtitle(&svg, 1,
+		     how->to_scale ? "heights are to scale"
+				   : "heights are not to scale; kinds that take turns are side by side");
+	if (device.columns.n < geometry->n_npus)
+		svg_subtitle(&svg, 2, "NPUs that look alike share a column");
+	device_draw(&svg, &device);
+	svg_end(&svg);
 }

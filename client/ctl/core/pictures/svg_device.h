@@ -12,8 +12,7 @@ struct svg_device {
 	uint32_t uid;  /* whose tensors are named without it */
 };
 
-/* 0 or RESOURCE_EXHAUSTED. */
-int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
-		    unsigned n, const struct svg_device *how, struct npumem_error *error);
+void svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
+		     unsigned n, const struct svg_device *how);
 
 #endif

@@ -44,8 +44,8 @@ static void features_row(struct svg *svg, const struct npumem_geometry *geometry
 	}
 }
 
-int svg_tensor_features(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
-			uint32_t uid, struct npumem_error *error)
+void svg_tensor_features(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
+			 uint32_t uid)
 {
 	const struct npumem_place *p = &tensor->place;
 	int64_t n_drawn = features_n(geometry, p), rows = p->channels_per_npu;
@@ -60,9 +60,7 @@ int svg_tensor_features(FILE *out, const struct npumem_geometry *geometry, const
 			 "a box is one feature (n,c); the first %" PRId64 " of %" PRId64 " n and %" PRId64
 			 " of %" PRId64 " block rows",
 			 n_drawn, p->shape.n, rows_drawn, rows);
-	int status = svg_tensor_begin(&svg, out, geometry, tensor, uid, note, error);
-	if (status)
-		return status;
+	svg_tensor_begin(&svg, out, geometry, tensor, uid, note);
 	for (columns.n = 0; columns.n < geometry->n_npus; columns.n++)
 		columns.first[columns.n] = columns.n;
 	columns.first[columns.n] = columns.n;
@@ -72,5 +70,5 @@ int svg_tensor_features(FILE *out, const struct npumem_geometry *geometry, const
 	for (int64_t n = 0; n < n_drawn; n++, y += 6)
 		for (int64_t row = 0; row < rows_drawn; row++, y += SVG_LINE)
 			features_row(&svg, geometry, tensor, &columns, n, row, y);
-	return svg_end(&svg, error);
+	svg_end(&svg);
 }

@@ -3,9 +3,9 @@
 #include "client/ctl/core/pictures/svg_tensor.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/pictures/picture.h"
 #include "client/ctl/core/pictures/svg_columns.h"
@@ -38,9 +38,8 @@ static void subtitle_place(struct svg *svg, const struct npumem_geometry *geomet
 	svg_subtitle(svg, 1, text);
 }
 
-int svg_tensor_begin(struct svg *svg, FILE *out, const struct npumem_geometry *geometry,
-		     const struct npumem_tensor *tensor, uint32_t uid, const char *note,
-		     struct npumem_error *error)
+void svg_tensor_begin(struct svg *svg, FILE *out, const struct npumem_geometry *geometry,
+		      const struct npumem_tensor *tensor, uint32_t uid, const char *note)
 {
 	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
 	char title[3 * PRESENT_TEXT_BYTES + 64];
@@ -49,13 +48,10 @@ int svg_tensor_begin(struct svg *svg, FILE *out, const struct npumem_geometry *g
 	snprintf(title, sizeof(title), "%s%s%s %s, %s, %s", plan ? "" : present_name(tensor, uid, name),
 		 plan ? "" : ": ", present_dtype(p, dtype), present_shape(p, shape), npumem_layout_name(p->layout),
 		 npumem_mode_name(p->mode));
-	int status = svg_begin(svg, out, title, error);
-	if (status)
-		return status;
+	svg_begin(svg, out, title);
 	subtitle_place(svg, geometry, tensor);
 	svg_subtitle(svg, 2, note);
 	svg_marks(svg, 16 + 8.6 * (double)strlen(title) + 8, 11, tensor);
-	return 0;
 }
 
 /* ---- word by word ---- */
@@ -151,8 +147,8 @@ static void word_draw(struct svg *svg, const struct words *words, int64_t npu, i
 		 npu * words->geometry->npu_bytes + offset);
 }
 
-static int words_draw(struct svg *svg, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
-		      const struct svg_mark *mark, struct npumem_error *error)
+static void words_draw(struct svg *svg, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
+		       const struct svg_mark *mark)
 {
 	const struct npumem_place *p = &tensor->place;
 	struct words words = {.geometry = geometry,
@@ -166,9 +162,7 @@ static int words_draw(struct svg *svg, const struct npumem_geometry *geometry, c
 	svg_columns_of(&words.columns, geometry, NULL, 0);
 	words.columns.width = (double)(WORDS_CELL * words.line);
 	words.columns.gap = SVG_LINE;
-	words.elements = malloc((size_t)(words.n * geometry->n_npus) * sizeof(*words.elements));
-	if (!words.elements)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the picture");
+	words.elements = memory_new((size_t)(words.n * geometry->n_npus), sizeof(*words.elements));
 	words_find(&words);
 	svg_columns_numbers(svg, &words.columns);
 	for (int64_t npu = 0; npu < geometry->n_npus; npu++)
@@ -182,14 +176,12 @@ static int words_draw(struct svg *svg, const struct npumem_geometry *geometry, c
 		svg_frame(svg, svg_columns_x(&words.columns, mark->npu) + (double)(word % words.line) * WORDS_CELL,
 			  SVG_TOP + (double)(word / words.line) * words.height, WORDS_CELL, word_height(&words));
 	}
-	free(words.elements);
-	return 0;
 }
 
 /* ---- by runs ---- */
 
-static int draw_runs(struct svg *svg, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
-		     const struct svg_mark *mark, struct npumem_error *error)
+static void draw_runs(struct svg *svg, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
+		      const struct svg_mark *mark)
 {
 	static const unsigned order[] = {SVG_NOTHING, NPUMEM_BYTE_EMPTY, NPUMEM_BYTE_PADDING, NPUMEM_BYTE_DUMMY,
 					 NPUMEM_BYTE_DATA};
@@ -204,13 +196,10 @@ static int draw_runs(struct svg *svg, const struct npumem_geometry *geometry, co
 			      .height = SVG_STEPS,
 			      .colour = svg_colour(present_called(tensor)),
 			      .name = *tensor->name ? tensor->name : "tensor"};
-	int status = svg_box_new(&box, error);
-	if (status)
-		return status;
+	svg_box_new(&box);
 	svg_columns_numbers(svg, &columns);
 	for (unsigned k = 0; k < sizeof(order) / sizeof(order[0]); k++)
 		svg_box_draw(svg, &box, order[k], order[k]);
-	free(box.bits);
 	if (mark) {
 		int64_t i = 0;
 		while (i + 1 < columns.n && columns.first[i + 1] <= mark->npu)
@@ -224,11 +213,10 @@ static int draw_runs(struct svg *svg, const struct npumem_geometry *geometry, co
 	for (int i = 0; i <= 8; i++)
 		svg_offset(svg, SVG_TOP + (double)SVG_STEPS * i / 8 + (i ? 0 : 10),
 			   base + p->bytes_per_npu * i / 8);
-	return 0;
 }
 
-int svg_tensor_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
-		    uint32_t uid, const struct svg_mark *mark, struct npumem_error *error)
+void svg_tensor_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
+		     uint32_t uid, const struct svg_mark *mark)
 {
 	const struct npumem_place *p = &tensor->place;
 	bool small = words_few(geometry, p);
@@ -246,11 +234,7 @@ int svg_tensor_draw(FILE *out, const struct npumem_geometry *geometry, const str
 	size_t at = strlen(note);
 	if (mark)
 		snprintf(note + at, sizeof(note) - at, "; framed: %.120s", mark->what);
-	int status = svg_tensor_begin(&svg, out, geometry, tensor, uid, note, error);
-	if (status)
-		return status;
-	status = small ? words_draw(&svg, geometry, tensor, mark, error)
-		       : draw_runs(&svg, geometry, tensor, mark, error);
-	int ended = svg_end(&svg, error);
-	return status ? status : ended;
+	svg_tensor_begin(&svg, out, geometry, tensor, uid, note);
+	(small ? words_draw : draw_runs)(&svg, geometry, tensor, mark);
+	svg_end(&svg);
 }

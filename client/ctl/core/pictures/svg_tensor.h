@@ -11,19 +11,18 @@ struct svg_mark {
 };
 
 /* A small one word by word, with the elements that each word holds; a large one by runs of bytes. A tensor without
- * a state is a plan. `mark` NULL: none. 0 or RESOURCE_EXHAUSTED. */
-int svg_tensor_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
-		    uint32_t uid, const struct svg_mark *mark, struct npumem_error *error);
+ * a state is a plan. `mark` NULL: none. */
+void svg_tensor_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
+		     uint32_t uid, const struct svg_mark *mark);
 
 /* A cell for each feature (n, c), as the chapter's "Scatter Features to Different NPUs" has it: the first n, as
  * many as a picture can show. */
-int svg_tensor_features(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
-			uint32_t uid, struct npumem_error *error);
+void svg_tensor_features(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
+			 uint32_t uid);
 
 /* The title and the lines below it: what and how large it is, where it lies; `note` says how to read the picture.
  */
-int svg_tensor_begin(struct svg *svg, FILE *out, const struct npumem_geometry *geometry,
-		     const struct npumem_tensor *tensor, uint32_t uid, const char *note,
-		     struct npumem_error *error);
+void svg_tensor_begin(struct svg *svg, FILE *out, const struct npumem_geometry *geometry,
+		      const struct npumem_tensor *tensor, uint32_t uid, const char *note);
 
 #endif

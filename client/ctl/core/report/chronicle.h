@@ -6,8 +6,7 @@
 
 #include <npumem/record.h>
 
-/* {"device": …, "entries": […], "operations": […]} of a record in a file; the caller's. NULL, with the error set.
- */
+/* {"device": …, "entries": […], "operations": […]} of a record in a file. NULL, with the error set. */
 json_t *chronicle_read(const char *path, struct npumem_error *error);
 
 #endif

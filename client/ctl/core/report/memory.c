@@ -16,7 +16,7 @@ struct memory {
 	json_t *held;  /* by handle: what the answer told, with its session */
 	json_t *names; /* "uid:name" to handle */
 	json_int_t bytes[N_KINDS];
-	bool changed, failed;
+	bool changed;
 };
 
 static const char *key_of(char key[KEY_BYTES], json_int_t uid, const char *name)
@@ -43,12 +43,10 @@ static void enter(struct memory *memory, const json_t *tensor, json_int_t sessio
 	if (!*handle || json_object_get(memory->held, handle) ||
 	    strspn(jsons_string(tensor, "base_handle"), "0") < strlen(jsons_string(tensor, "base_handle")))
 		return;
-	memory->failed |= json_object_set_new(memory->held, handle,
-					      json_pack("{s:O, s:I}", "told", tensor, "session", session)) != 0;
+	json_object_set_new(memory->held, handle, json_pack("{s:O, s:I}", "told", tensor, "session", session));
 	if (*name)
-		memory->failed |=
-			json_object_set_new(memory->names, key_of(key, jsons_number(tensor, "uid"), name),
-					    json_string(handle)) != 0;
+		json_object_set_new(memory->names, key_of(key, jsons_number(tensor, "uid"), name),
+				    json_string(handle));
 	count(memory, tensor, 1);
 }
 
@@ -94,11 +92,10 @@ static void end_session(struct memory *memory, json_int_t session)
 static void step(struct memory *memory, json_int_t at)
 {
 	if (memory->changed)
-		memory->failed |=
-			json_array_append_new(memory->steps,
-					      json_pack("{s:I, s:I, s:I, s:I, s:I}", "at", at, kinds[0],
-							memory->bytes[0], kinds[1], memory->bytes[1], kinds[2],
-							memory->bytes[2], kinds[3], memory->bytes[3])) != 0;
+		json_array_append_new(memory->steps,
+				      json_pack("{s:I, s:I, s:I, s:I, s:I}", "at", at, kinds[0], memory->bytes[0],
+						kinds[1], memory->bytes[1], kinds[2], memory->bytes[2], kinds[3],
+						memory->bytes[3]));
 	memory->changed = false;
 }
 
@@ -124,10 +121,5 @@ json_t *memory_of(const json_t *entries)
 	const json_t *entry;
 	size_t i;
 	json_array_foreach(entries, i, entry) apply(&memory, entry);
-	json_decref(memory.held);
-	json_decref(memory.names);
-	if (!memory.failed)
-		return memory.steps;
-	json_decref(memory.steps);
-	return NULL;
+	return memory.steps;
 }

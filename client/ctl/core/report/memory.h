@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 /* An array: {"at": ns, "data", "dummy", "padding", "empty": bytes of all NPUs} after each request that changed
- * them, the first of what was there before the record. NULL: no memory. */
+ * them, the first of what was there before the record. */
 json_t *memory_of(const json_t *entries);
 
 #endif

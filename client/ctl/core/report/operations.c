@@ -20,35 +20,30 @@ struct reading {
 	json_t *names;	 /* handle to name */
 	json_t *sizes;	 /* handle to bytes of data */
 	const json_t *entry;
-	bool failed;
 };
-
-static void set(struct reading *reading, json_t *object, const char *key, json_t *value)
-{
-	reading->failed |= json_object_set_new(object, key, value) != 0;
-}
 
 /* ---- names ---- */
 
-static void learn(struct reading *reading, const json_t *tensor)
+static void learn(const struct reading *reading, const json_t *tensor)
 {
 	char key[160];
 	const json_t *place = json_object_get(tensor, "place");
-	set(reading, reading->sizes, jsons_string(tensor, "handle"),
-	    json_integer(jsons_number(json_object_get(place, "blocks"), "data")));
+	json_object_set_new(reading->sizes, jsons_string(tensor, "handle"),
+			    json_integer(jsons_number(json_object_get(place, "blocks"), "data")));
 	if (!*jsons_string(tensor, "name")) {
 		if (*jsons_string(tensor, "label"))
-			set(reading, reading->names, jsons_string(tensor, "handle"),
-			    json_string(jsons_string(tensor, "label")));
+			json_object_set_new(reading->names, jsons_string(tensor, "handle"),
+					    json_string(jsons_string(tensor, "label")));
 		return;
 	}
 	snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT ":%.120s", jsons_number(tensor, "uid"),
 		 jsons_string(tensor, "name"));
-	set(reading, reading->handles, key, json_string(jsons_string(tensor, "handle")));
-	set(reading, reading->names, jsons_string(tensor, "handle"), json_string(jsons_string(tensor, "name")));
+	json_object_set_new(reading->handles, key, json_string(jsons_string(tensor, "handle")));
+	json_object_set_new(reading->names, jsons_string(tensor, "handle"),
+			    json_string(jsons_string(tensor, "name")));
 }
 
-static void learn_all(struct reading *reading, const json_t *answer)
+static void learn_all(const struct reading *reading, const json_t *answer)
 {
 	const json_t *tensor;
 	size_t i;
@@ -78,13 +73,13 @@ static const char *handle_of(const struct reading *reading, const json_t *ref)
 
 /* ---- rows ---- */
 
-static void add_tensor(struct reading *reading, json_t *tensors, const char *role, const json_t *ref, bool writes)
+static void add_tensor(const struct reading *reading, json_t *tensors, const char *role, const json_t *ref,
+		       bool writes)
 {
 	const char *handle = ref ? handle_of(reading, ref) : "";
-	json_t *use =
-		ref ? json_pack("[s, s, b, s]", role, handle, writes, jsons_string(reading->names, handle)) : NULL;
 	if (ref)
-		reading->failed |= !use || json_array_append_new(tensors, use);
+		json_array_append_new(tensors, json_pack("[s, s, b, s]", role, handle, writes,
+							 jsons_string(reading->names, handle)));
 }
 
 static void kernel_name(const char *enumerator, char name[64])
@@ -95,7 +90,7 @@ static void kernel_name(const char *enumerator, char name[64])
 	name[n] = '\0';
 }
 
-static const char *fill_run(struct reading *reading, const json_t *run, json_t *tensors, char name[64])
+static const char *fill_run(const struct reading *reading, const json_t *run, json_t *tensors, char name[64])
 {
 	const struct npumem_kernel_row *row;
 	const json_t *operand;
@@ -112,7 +107,7 @@ static const char *fill_run(struct reading *reading, const json_t *run, json_t *
 }
 
 /* The name of what this request, or this operation of a list, is; NULL: none that runs. */
-static const char *fill(struct reading *reading, const json_t *message, json_t *tensors, char name[64])
+static const char *fill(const struct reading *reading, const json_t *message, json_t *tensors, char name[64])
 {
 	static const char *const names[] = {"write", "read", "fill"};
 	const json_t *copy = json_object_get(message, "copy"), *run = json_object_get(message, "run");
@@ -131,7 +126,7 @@ static const char *fill(struct reading *reading, const json_t *message, json_t *
 	return run ? fill_run(reading, run, tensors, name) : NULL;
 }
 
-static void set_done(struct reading *reading, json_t *row, const json_t *done)
+static void set_done(json_t *row, const json_t *done)
 {
 	static const char *const counts[] = {"saturated", "wrapped", "macs", "divided_by_zero"};
 	const json_t *destroyed;
@@ -139,22 +134,22 @@ static void set_done(struct reading *reading, json_t *row, const json_t *done)
 	size_t i;
 	for (i = 0; i < sizeof(counts) / sizeof(*counts); i++)
 		if (jsons_number(done, counts[i]))
-			set(reading, row, counts[i], json_integer(jsons_number(done, counts[i])));
+			json_object_set_new(row, counts[i], json_integer(jsons_number(done, counts[i])));
 	json_array_foreach(json_object_get(done, "destroyed"), i, destroyed) bytes +=
 		jsons_number(destroyed, "total_bytes");
 	if (bytes)
-		set(reading, row, "destroyed", json_integer(bytes));
+		json_object_set_new(row, "destroyed", json_integer(bytes));
 	if (*jsons_string(done, "warning"))
-		set(reading, row, "warning", json_string(jsons_string(done, "warning")));
+		json_object_set_new(row, "warning", json_string(jsons_string(done, "warning")));
 	if (jsons_number(done, "end_ns")) {
-		set(reading, row, "start", json_integer(jsons_number(done, "start_ns")));
-		set(reading, row, "end", json_integer(jsons_number(done, "end_ns")));
+		json_object_set_new(row, "start", json_integer(jsons_number(done, "start_ns")));
+		json_object_set_new(row, "end", json_integer(jsons_number(done, "end_ns")));
 	}
 }
 
 /* What its DMA moves: inline data, or all of its first tensor. Of a part of one, to or from a segment, the record
  * has no type. */
-static void set_bytes(struct reading *reading, json_t *row, const json_t *message, const json_t *tensors)
+static void set_bytes(const struct reading *reading, json_t *row, const json_t *message, const json_t *tensors)
 {
 	const json_t *write = json_object_get(message, "write"), *read = json_object_get(message, "read");
 	json_int_t bytes = jsons_number(write, "data");
@@ -163,38 +158,35 @@ static void set_bytes(struct reading *reading, json_t *row, const json_t *messag
 	    !jsons_number(read, "count"))
 		bytes = jsons_number(reading->sizes, handle ? handle : "");
 	if (bytes)
-		set(reading, row, "bytes", json_integer(bytes));
+		json_object_set_new(row, "bytes", json_integer(bytes));
 }
 
 /* An operation that ran; done == NULL: the answer has no result of it. */
-static void add_row(struct reading *reading, const json_t *message, int index, const json_t *done)
+static void add_row(const struct reading *reading, const json_t *message, int index, const json_t *done)
 {
 	char name[64];
 	json_t *tensors = json_array(), *row = json_object();
 	const char *what = fill(reading, message, tensors, name);
-	if (!what) {
-		json_decref(tensors);
-		json_decref(row);
+	if (!what)
 		return;
-	}
-	set(reading, row, "request", json_integer(jsons_number(reading->entry, "number")));
-	set(reading, row, "index", json_integer(index));
-	set(reading, row, "session", json_integer(jsons_number(reading->entry, "session")));
-	set(reading, row, "uid", json_integer(jsons_number(reading->entry, "uid")));
-	set(reading, row, "pid", json_integer(jsons_number(reading->entry, "pid")));
-	set(reading, row, "queue", json_string(json_object_get(message, "run") ? "kernel" : "dma"));
-	set(reading, row, "name", json_string(what));
+	json_object_set_new(row, "request", json_integer(jsons_number(reading->entry, "number")));
+	json_object_set_new(row, "index", json_integer(index));
+	json_object_set_new(row, "session", json_integer(jsons_number(reading->entry, "session")));
+	json_object_set_new(row, "uid", json_integer(jsons_number(reading->entry, "uid")));
+	json_object_set_new(row, "pid", json_integer(jsons_number(reading->entry, "pid")));
+	json_object_set_new(row, "queue", json_string(json_object_get(message, "run") ? "kernel" : "dma"));
+	json_object_set_new(row, "name", json_string(what));
 	set_bytes(reading, row, message, tensors);
 	if (*jsons_string(message, "label"))
-		set(reading, row, "label", json_string(jsons_string(message, "label")));
-	set(reading, row, "tensors", tensors);
-	set(reading, row, "came", json_integer(jsons_number(reading->entry, "came_ns")));
-	set_done(reading, row, done);
-	reading->failed |= json_array_append_new(reading->rows, row) != 0;
+		json_object_set_new(row, "label", json_string(jsons_string(message, "label")));
+	json_object_set_new(row, "tensors", tensors);
+	json_object_set_new(row, "came", json_integer(jsons_number(reading->entry, "came_ns")));
+	set_done(row, done);
+	json_array_append_new(reading->rows, row);
 }
 
 /* Only what ran: a Done each. */
-static void add_list(struct reading *reading, const json_t *submit, const json_t *submitted)
+static void add_list(const struct reading *reading, const json_t *submit, const json_t *submitted)
 {
 	const json_t *operations = json_object_get(submit, "operations"), *done;
 	size_t i;
@@ -227,7 +219,7 @@ static bool conflict(const json_t *a, const json_t *b)
 }
 
 /* The latest to end while this one waited; one that it conflicts with before one of its queue. */
-static void find_waited_for(struct reading *reading, size_t at)
+static void find_waited_for(const struct reading *reading, size_t at)
 {
 	json_t *row = json_array_get(reading->rows, at);
 	json_int_t came = jsons_number(row, "came"), start = jsons_number(row, "start"), best = 0;
@@ -248,8 +240,8 @@ static void find_waited_for(struct reading *reading, size_t at)
 	}
 	if (found == at)
 		return;
-	set(reading, row, "waited_for", json_integer((json_int_t)found));
-	set(reading, row, "why", json_string(conflicts ? "tensor" : "queue"));
+	json_object_set_new(row, "waited_for", json_integer((json_int_t)found));
+	json_object_set_new(row, "why", json_string(conflicts ? "tensor" : "queue"));
 }
 
 json_t *operations_of(const json_t *entries)
@@ -275,11 +267,5 @@ json_t *operations_of(const json_t *entries)
 	}
 	for (i = 0; i < json_array_size(reading.rows); i++)
 		find_waited_for(&reading, i);
-	json_decref(reading.handles);
-	json_decref(reading.names);
-	json_decref(reading.sizes);
-	if (!reading.failed)
-		return reading.rows;
-	json_decref(reading.rows);
-	return NULL;
+	return reading.rows;
 }

@@ -9,7 +9,7 @@
  * name (write, conv2d …), tensors ([role, handle, writes, name]), came, start, end (ns; only where the daemon told
  * them), saturated, wrapped, macs, destroyed (bytes), warning; where it did not begin as it came and another is
  * seen to have ended meanwhile, waited_for (its row) and why: "tensor" (that both use, and one of the two writes),
- * "queue" (both are DMA, or kernels). The caller's; NULL: no memory. */
+ * "queue" (both are DMA, or kernels). */
 json_t *operations_of(const json_t *entries);
 
 #endif

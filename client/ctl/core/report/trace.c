@@ -4,10 +4,9 @@
  * it starts, or begins before the record does, is left out. */
 #include "client/ctl/core/report/trace.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/grow.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/report/memory.h"
 
@@ -23,7 +22,6 @@ struct trace {
 	struct client *clients;
 	size_t n_clients;
 	json_int_t begin;
-	bool failed;
 };
 
 /* A quarter of a nanosecond above, as viewers cut off what is below a nanosecond, and 0.123 * 1000 is less than
@@ -31,11 +29,6 @@ struct trace {
 static double microseconds(const struct trace *trace, json_int_t ns)
 {
 	return ((double)(ns - trace->begin) + 0.25) / 1000;
-}
-
-static void add_event(struct trace *trace, json_t *event)
-{
-	trace->failed |= !event || json_array_append_new(trace->events, event);
 }
 
 /* ---- clients ---- */
@@ -47,18 +40,13 @@ static struct client *client_of(struct trace *trace, const json_t *row)
 	for (size_t i = trace->n_clients; i-- > 0;)
 		if (trace->clients[i].session == session)
 			return &trace->clients[i];
-	struct client *client = grow(&trace->clients, trace->n_clients, sizeof(*client));
-	if (!client) {
-		trace->failed = true;
-		return NULL;
-	}
+	struct client *client = memory_grow(&trace->clients, trace->n_clients++, sizeof(*client));
 	client->session = session;
-	trace->n_clients++;
 	snprintf(name, sizeof(name),
 		 "session %" JSON_INTEGER_FORMAT ": uid %" JSON_INTEGER_FORMAT ", pid %" JSON_INTEGER_FORMAT,
 		 session, jsons_number(row, "uid"), jsons_number(row, "pid"));
-	add_event(trace, json_pack("{s:s, s:s, s:I, s:{s:s}}", "ph", "M", "name", "process_name", "pid", session,
-				   "args", "name", name));
+	json_array_append_new(trace->events, json_pack("{s:s, s:s, s:I, s:{s:s}}", "ph", "M", "name",
+						       "process_name", "pid", session, "args", "name", name));
 	return client;
 }
 
@@ -75,8 +63,9 @@ static int lane_of(struct trace *trace, struct client *client, bool is_kernel, j
 	int thread = 1 + (is_kernel ? LANES : 0) + lane;
 	if (!ends[lane]) {
 		snprintf(name, sizeof(name), lane ? "%s %d" : "%s", is_kernel ? "kernels" : "DMA", lane + 1);
-		add_event(trace, json_pack("{s:s, s:s, s:I, s:i, s:{s:s}}", "ph", "M", "name", "thread_name",
-					   "pid", client->session, "tid", thread, "args", "name", name));
+		json_array_append_new(trace->events,
+				      json_pack("{s:s, s:s, s:I, s:i, s:{s:s}}", "ph", "M", "name", "thread_name",
+						"pid", client->session, "tid", thread, "args", "name", name));
 	}
 	ends[lane] = end > ends[lane] ? end : ends[lane];
 	return thread;
@@ -114,22 +103,25 @@ static void add_wait(struct trace *trace, const json_t *row, size_t id, const js
 		return;
 	snprintf(name, sizeof(name), "%.40s waits%s%.40s", jsons_string(row, "name"), other ? " for " : "",
 		 other ? jsons_string(other, "name") : "");
-	add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:{s:s}}", "ph", "b", "cat", "wait", "name",
-				   name, "pid", session, "id", (json_int_t)id, "ts",
-				   microseconds(trace, jsons_number(row, "came")), "args", "why",
-				   jsons_string(row, "why")));
-	add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f}", "ph", "e", "cat", "wait", "name", name, "pid",
-				   session, "id", (json_int_t)id, "ts", microseconds(trace, start)));
+	json_array_append_new(trace->events, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:{s:s}}", "ph", "b", "cat",
+						       "wait", "name", name, "pid", session, "id", (json_int_t)id,
+						       "ts", microseconds(trace, jsons_number(row, "came")),
+						       "args", "why", jsons_string(row, "why")));
+	json_array_append_new(trace->events,
+			      json_pack("{s:s, s:s, s:s, s:I, s:I, s:f}", "ph", "e", "cat", "wait", "name", name,
+					"pid", session, "id", (json_int_t)id, "ts", microseconds(trace, start)));
 	if (!other || !json_object_get(other, "thread"))
 		return;
 	/* An arrow begins within its slice, and not at its end, which is another's. */
-	add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:f}", "ph", "s", "cat", "waited_for", "name",
-				   "waited for", "pid", jsons_number(other, "session"), "tid",
-				   jsons_number(other, "thread"), "id", (json_int_t)id, "ts",
-				   microseconds(trace, jsons_number(other, "start"))));
-	add_event(trace, json_pack("{s:s, s:s, s:s, s:s, s:I, s:i, s:I, s:f}", "ph", "f", "bp", "e", "cat",
-				   "waited_for", "name", "waited for", "pid", session, "tid", thread, "id",
-				   (json_int_t)id, "ts", microseconds(trace, start)));
+	json_array_append_new(trace->events,
+			      json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:f}", "ph", "s", "cat", "waited_for",
+					"name", "waited for", "pid", jsons_number(other, "session"), "tid",
+					jsons_number(other, "thread"), "id", (json_int_t)id, "ts",
+					microseconds(trace, jsons_number(other, "start"))));
+	json_array_append_new(trace->events,
+			      json_pack("{s:s, s:s, s:s, s:s, s:I, s:i, s:I, s:f}", "ph", "f", "bp", "e", "cat",
+					"waited_for", "name", "waited for", "pid", session, "tid", thread, "id",
+					(json_int_t)id, "ts", microseconds(trace, start)));
 }
 
 static void add_begin_and_end(struct trace *trace, const json_t *row, size_t id)
@@ -137,10 +129,11 @@ static void add_begin_and_end(struct trace *trace, const json_t *row, size_t id)
 	static const char *const phases[] = {"b", "e"};
 	json_int_t times[] = {jsons_number(row, "start"), jsons_number(row, "end")};
 	for (int i = 0; i < 2; i++)
-		add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "ph", phases[i], "cat",
-					   jsons_string(row, "queue"), "name", jsons_string(row, "name"), "pid",
-					   jsons_number(row, "session"), "id", (json_int_t)id, "ts",
-					   microseconds(trace, times[i]), "args", arguments_of(row)));
+		json_array_append_new(trace->events,
+				      json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "ph", phases[i], "cat",
+						jsons_string(row, "queue"), "name", jsons_string(row, "name"),
+						"pid", jsons_number(row, "session"), "id", (json_int_t)id, "ts",
+						microseconds(trace, times[i]), "args", arguments_of(row)));
 }
 
 static void add_operation(struct trace *trace, json_t *row, size_t id, const json_t *operations)
@@ -155,12 +148,13 @@ static void add_operation(struct trace *trace, json_t *row, size_t id, const jso
 		add_begin_and_end(trace, row, id);
 		return;
 	}
-	trace->failed |= json_object_set_new(row, "thread", json_integer(thread)) != 0;
-	add_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:o}", "ph", "X", "cat",
-				   jsons_string(row, "queue"), "name",
-				   jsons_string(row, *jsons_string(row, "label") ? "label" : "name"), "pid",
-				   client->session, "tid", thread, "ts", microseconds(trace, start), "dur",
-				   (double)(end - start) / 1000, "args", arguments_of(row)));
+	json_object_set_new(row, "thread", json_integer(thread));
+	json_array_append_new(trace->events,
+			      json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:o}", "ph", "X", "cat",
+					jsons_string(row, "queue"), "name",
+					jsons_string(row, *jsons_string(row, "label") ? "label" : "name"), "pid",
+					client->session, "tid", thread, "ts", microseconds(trace, start), "dur",
+					(double)(end - start) / 1000, "args", arguments_of(row)));
 	add_wait(trace, row, id, operations, thread);
 }
 
@@ -170,10 +164,12 @@ static void add_refusal(struct trace *trace, const json_t *entry)
 	json_int_t answered = jsons_number(entry, "answered_ns");
 	if (!*status || !answered || answered < trace->begin || !client_of(trace, entry))
 		return;
-	add_event(trace, json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:{s:I, s:s}}", "ph", "i", "s", "p", "cat",
-				   "refused", "name", status, "pid", jsons_number(entry, "session"), "ts",
-				   microseconds(trace, answered), "args", "request", jsons_number(entry, "number"),
-				   "message", jsons_string(json_object_get(entry, "answer"), "message")));
+	json_array_append_new(trace->events,
+			      json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:{s:I, s:s}}", "ph", "i", "s", "p", "cat",
+					"refused", "name", status, "pid", jsons_number(entry, "session"), "ts",
+					microseconds(trace, answered), "args", "request",
+					jsons_number(entry, "number"), "message",
+					jsons_string(json_object_get(entry, "answer"), "message")));
 }
 
 /* ---- memory ---- */
@@ -183,20 +179,20 @@ static void add_memory(struct trace *trace, const json_t *entries)
 {
 	json_t *steps = memory_of(entries), *bytes;
 	size_t i;
-	trace->failed |= !steps;
 	json_array_foreach(steps, i, bytes)
 	{
 		json_int_t at = jsons_number(bytes, "at");
 		json_object_del(bytes, "at");
 		if (at >= trace->begin)
-			add_event(trace, json_pack("{s:s, s:s, s:s, s:i, s:f, s:O}", "ph", "C", "cat", "memory",
-						   "name", "bytes of all NPUs", "pid", 0, "ts",
-						   microseconds(trace, at), "args", bytes));
+			json_array_append_new(trace->events,
+					      json_pack("{s:s, s:s, s:s, s:i, s:f, s:O}", "ph", "C", "cat",
+							"memory", "name", "bytes of all NPUs", "pid", 0, "ts",
+							microseconds(trace, at), "args", bytes));
 	}
 	if (json_array_size(steps))
-		add_event(trace, json_pack("{s:s, s:s, s:i, s:{s:s}}", "ph", "M", "name", "process_name", "pid", 0,
-					   "args", "name", "device"));
-	json_decref(steps);
+		json_array_append_new(trace->events,
+				      json_pack("{s:s, s:s, s:i, s:{s:s}}", "ph", "M", "name", "process_name",
+						"pid", 0, "args", "name", "device"));
 }
 
 /* ---- all of it ---- */
@@ -226,10 +222,6 @@ bool trace_write(FILE *out, const json_t *chronicle)
 	json_array_foreach(entries, i, entry) add_refusal(&trace, entry);
 	add_memory(&trace, entries);
 	json_t *whole = json_pack("{s:s, s:O}", "displayTimeUnit", "ns", "traceEvents", trace.events);
-	bool written = whole && !trace.failed && !json_dumpf(whole, out, JSON_COMPACT | JSON_REAL_PRECISION(15)) &&
-		       fputc('\n', out) != EOF && !fflush(out);
-	json_decref(whole);
-	json_decref(trace.events);
-	free(trace.clients);
-	return written;
+	return !json_dumpf(whole, out, JSON_COMPACT | JSON_REAL_PRECISION(15)) && fputc('\n', out) != EOF &&
+	       !fflush(out);
 }

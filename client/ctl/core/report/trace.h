@@ -9,7 +9,7 @@
 
 /* Writes {"traceEvents": …} of a chronicle (chronicle.h): a process for each session, in it tracks of DMA and
  * kernels, the waits before them with an arrow from what was waited for, and refusals as instants. What has no
- * times is left out. False: it could not be written, or there was no memory. */
+ * times is left out. False: it could not be written. */
 bool trace_write(FILE *out, const json_t *chronicle);
 
 #endif

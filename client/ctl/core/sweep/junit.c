@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/grow.h"
+#include "client/ctl/core/memory.h"
 
 static void write_text(FILE *file, const char *from)
 {
@@ -110,28 +110,23 @@ enum { JUNIT_BYTES_MAX = 1 << 30 };
 /* The whole file as text, to be freed. NULL: `error` says why. */
 static char *read_text(const char *path, struct npumem_error *error)
 {
-	FILE *file = fopen(path, "r"), *copy;
-	char buffer[16384], *text = NULL;
-	size_t n, bytes = 0;
+	FILE *file = fopen(path, "r");
+	char *text = NULL;
+	size_t room = 0;
 	if (!file) {
 		npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
 		return NULL;
 	}
-	errno = 0;
-	copy = open_memstream(&text, &bytes);
-	for (size_t all = 0; copy && all < JUNIT_BYTES_MAX && (n = fread(buffer, 1, sizeof(buffer), file));
-	     all += n)
-		fwrite(buffer, 1, n, copy);
+	/* No text of a report has a zero byte. */
+	ssize_t n = getdelim(&text, &room, '\0', file);
 	int err = errno;
-	bool bad = ferror(file) || !feof(file);
+	bool bad = ferror(file);
 	fclose(file);
-	if (!copy || fclose(copy)) {
-		npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for %.200s", path);
-	} else if (bad) {
-		npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, err ? strerror(err) : "is too large");
-	} else {
+	if (n < 0 && (text = realloc(text, 1)))
+		*text = 0;
+	if (!bad && n < JUNIT_BYTES_MAX)
 		return text;
-	}
+	npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, bad ? strerror(err) : "is too large");
 	free(text);
 	return NULL;
 }
@@ -164,7 +159,7 @@ static const char *suite_at(const char *at, size_t *item)
 	return end ? end + sizeof(suite_close) - 1 : NULL;
 }
 
-/* The suites alone, to be freed; NULL: there is something else. */
+/* The suites alone; NULL: there is something else. */
 static char *suites_of(const char *text, size_t n_items)
 {
 	const char *begin = strstr(text, head), *at = begin ? begin + sizeof(head) - 1 : "";
@@ -173,7 +168,7 @@ static char *suites_of(const char *text, size_t n_items)
 	for (const char *next; *at && (next = suite_at(at, &item)); at = next)
 		if (item >= n_items)
 			return NULL;
-	return strcmp(at, tail) ? NULL : strndup(first, (size_t)(at - first));
+	return strcmp(at, tail) ? NULL : memory_text("%.*s", (int)(at - first), first);
 }
 
 static bool is_whole(const char *text)
@@ -215,7 +210,7 @@ static int by_item(const void *a, const void *b)
 	return one->item < other->item ? -1 : one->item > other->item;
 }
 
-/* Those of the parts that count, in order; freed by the caller. NULL without memory. */
+/* Those of the parts that count, in order. */
 static struct suite *collect(const struct parts *parts, size_t *n)
 {
 	struct suite *suites = NULL;
@@ -223,42 +218,30 @@ static struct suite *collect(const struct parts *parts, size_t *n)
 	for (size_t i = 0; i < parts->n; i++) {
 		const char *at = parts->list[i].by == PARTS_NONE ? parts->list[i].suites : "", *next;
 		for (size_t item; (next = suite_at(at, &item)); at = next) {
-			struct suite *suite = grow(&suites, *n, sizeof(*suite));
-			if (!suite) {
-				free(suites);
-				return NULL;
-			}
+			struct suite *suite = memory_grow(&suites, (*n)++, sizeof(*suite));
 			*suite = (struct suite){item, at, (size_t)(next - at)};
-			*n += 1;
 		}
 	}
 	if (suites)
 		qsort(suites, *n, sizeof(*suites), by_item);
-	return suites ? suites : calloc(1, sizeof(*suites));
+	return suites;
 }
 
 int junit_parts_write(const struct parts *parts, const char *path, struct npumem_error *error)
 {
 	struct sweep_part whole;
 	size_t n;
-	struct suite *suites = collect(parts, &n);
-	int status = 0;
-	if (!suites)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the suites");
-	for (size_t i = 0; i + 1 < n && !status; i++)
+	const struct suite *suites = collect(parts, &n);
+	for (size_t i = 0; i + 1 < n; i++)
 		if (suites[i].item == suites[i + 1].item)
-			status = npumem_error_set(error, NPUMEM_INVALID, "item %zu ran in two shards",
-						  suites[i].item);
-	FILE *file = status ? NULL : fopen(path, "w");
-	if (!status && !file)
-		status = npumem_error_set(error, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
-	if (!status) {
-		parts_whole(parts, &whole);
-		write_head(file, &whole);
-		for (size_t i = 0; i < n; i++)
-			fwrite(suites[i].text, 1, suites[i].bytes, file);
-		status = write_tail(file, path, error);
-	}
-	free(suites);
-	return status;
+			return npumem_error_set(error, NPUMEM_INVALID, "item %zu ran in two shards",
+						suites[i].item);
+	FILE *file = fopen(path, "w");
+	if (!file)
+		return npumem_error_set(error, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
+	parts_whole(parts, &whole);
+	write_head(file, &whole);
+	for (size_t i = 0; i < n; i++)
+		fwrite(suites[i].text, 1, suites[i].bytes, file);
+	return write_tail(file, path, error);
 }

@@ -3,11 +3,10 @@
 #include "client/ctl/core/sweep/merge.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/memory.h"
 
 enum { SUMS_MAX = 4, SUM_MAX = 1 << 30 };
 
@@ -101,14 +100,11 @@ int merge_read(struct parts *parts, const char *path, const char **why_not, stru
 	}
 	if (json_is_object(json_object_get(part.report, "error"))) {
 		*why_not = "it says that its run failed";
-		json_decref(part.report);
 		return 0;
 	}
-	if (!is_report(part.report, &part.of)) {
-		json_decref(part.report);
+	if (!is_report(part.report, &part.of))
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"%.200s is not a report of conform, check or replay", path);
-	}
 	return parts_add(parts, &part, error);
 }
 
@@ -127,24 +123,21 @@ static int by_item(const void *a, const void *b)
 	return one->order < other->order ? -1 : one->order > other->order;
 }
 
-/* What the parts that count list under `name`, in the order of one run; freed by the caller. NULL without memory.
- */
+/* What the parts that count list under `name`, in the order of one run. */
 static struct sorted *collect(const struct parts *parts, const char *name, size_t *n)
 {
-	size_t room = 1, i;
+	struct sorted *all = NULL;
 	json_t *one;
-	for (size_t k = 0; k < parts->n; k++)
-		room += json_array_size(json_object_get(parts->list[k].report, name));
-	struct sorted *all = calloc(room, sizeof(*all));
+	size_t i;
 	*n = 0;
-	for (size_t k = 0; k < parts->n && all; k++) {
+	for (size_t k = 0; k < parts->n; k++) {
 		if (parts->list[k].by != PARTS_NONE)
 			continue;
 		json_array_foreach(json_object_get(parts->list[k].report, name), i, one)
 		{
+			struct sorted *sorted = memory_grow(&all, *n, sizeof(*sorted));
 			size_t item = (size_t)json_integer_value(json_object_get(one, "item"));
-			all[*n] = (struct sorted){item, *n, one};
-			*n += 1;
+			*sorted = (struct sorted){item, (*n)++, one};
 		}
 	}
 	if (all)
@@ -152,12 +145,12 @@ static struct sorted *collect(const struct parts *parts, const char *name, size_
 	return all;
 }
 
-/* A new array; NULL without memory. */
+/* A new array. */
 static json_t *list_of(const struct sorted *all, size_t n)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < n; i++)
-		jsons_append(&list, json_incref(all[i].one));
+		json_array_append(list, all[i].one);
 	return list;
 }
 
@@ -177,41 +170,33 @@ static int check_items(const struct sorted *items, size_t n, size_t n_items, boo
 	return 0;
 }
 
-static int add_counts(const struct parts *parts, const struct row *row, json_t *sum, struct npumem_error *error)
+static void add_counts(const struct parts *parts, const struct row *row, json_t *sum)
 {
-	bool bad = false;
 	for (const char *const *name = row->sums; *name; name++) {
 		json_int_t total = 0;
 		for (size_t i = 0; i < parts->n; i++)
 			if (parts->list[i].by == PARTS_NONE)
 				total += json_integer_value(json_object_get(parts->list[i].report, *name));
-		bad |= json_object_set_new(sum, *name, json_integer(total)) != 0;
+		json_object_set_new(sum, *name, json_integer(total));
 	}
 	if (row->same)
-		bad |= json_object_set(sum, row->same, json_object_get(parts->list->report, row->same)) != 0;
-	return bad ? npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the sum") : 0;
+		json_object_set(sum, row->same, json_object_get(parts->list->report, row->same));
 }
 
 static int add_lists(const struct parts *parts, const json_t *missing, json_t *sum, struct npumem_error *error)
 {
 	size_t n_items, n_cases;
-	struct sorted *items = collect(parts, "items", &n_items), *cases = collect(parts, "cases", &n_cases);
-	int status = 0;
-	if (items && cases)
-		status = check_items(items, n_items, parts->list->of.n_items, !json_array_size(missing), error);
-	if (!status && (!items || !cases || json_object_set_new(sum, "items", list_of(items, n_items)) ||
-			json_object_set_new(sum, "cases", list_of(cases, n_cases))))
-		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the sum");
-	free(items);
-	free(cases);
+	const struct sorted *items = collect(parts, "items", &n_items), *cases = collect(parts, "cases", &n_cases);
+	int status = check_items(items, n_items, parts->list->of.n_items, !json_array_size(missing), error);
+	json_object_set_new(sum, "items", list_of(items, n_items));
+	json_object_set_new(sum, "cases", list_of(cases, n_cases));
 	return status;
 }
 
-int merge_first(json_t *report)
+void merge_first(json_t *report)
 {
 	static const char *const said[] = {"first", "session", "uid", "pid", "same_geometry", "npu", "what"};
 	json_t *cases = json_object_get(report, "cases"), *one, *first = json_array_get(cases, 0);
-	bool bad = false;
 	size_t i;
 	json_array_foreach(cases, i, one) if (json_integer_value(json_object_get(one, "differences")))
 	{
@@ -220,8 +205,7 @@ int merge_first(json_t *report)
 	}
 	for (i = 0; i < sizeof(said) / sizeof(said[0]); i++)
 		if (json_object_get(first, said[i]))
-			bad |= json_object_set(report, said[i], json_object_get(first, said[i])) != 0;
-	return bad ? -1 : 0;
+			json_object_set(report, said[i], json_object_get(first, said[i]));
 }
 
 json_t *merge_sum(const struct parts *parts, struct npumem_error *error)
@@ -230,16 +214,12 @@ json_t *merge_sum(const struct parts *parts, struct npumem_error *error)
 	json_t *sum = json_object(), *missing = parts_missing(parts);
 	struct sweep_part whole;
 	parts_whole(parts, &whole);
-	int status = add_counts(parts, row, sum, error);
-	if (!status)
-		status = add_lists(parts, missing, sum, error);
-	if (!status && (json_object_set_new(sum, "command", json_string(row->command)) ||
-			json_object_set_new(sum, "sweep", sweep_part_json(&whole)) ||
-			json_object_set(sum, "missing", missing) || (row->has_first && merge_first(sum))))
-		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the sum");
-	json_decref(missing);
-	if (!status)
-		return sum;
-	json_decref(sum);
-	return NULL;
+	add_counts(parts, row, sum);
+	int status = add_lists(parts, missing, sum, error);
+	json_object_set_new(sum, "command", json_string(row->command));
+	json_object_set_new(sum, "sweep", sweep_part_json(&whole));
+	json_object_set(sum, "missing", missing);
+	if (row->has_first)
+		merge_first(sum);
+	return status ? NULL : sum;
 }

@@ -1,17 +1,9 @@
 /* Parts of one sweep. Invariant: all have the same sweep and split, and of each shard at most one counts. */
 #include "client/ctl/core/sweep/parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/grow.h"
-#include "client/ctl/core/output/jsons.h"
-
-static void part_deinit(const struct part *part)
-{
-	json_decref(part->report);
-	free(part->suites);
-}
+#include "client/ctl/core/memory.h"
 
 static int check_same(const struct part *first, const struct part *part, struct npumem_error *error)
 {
@@ -33,14 +25,12 @@ static int check_same(const struct part *first, const struct part *part, struct 
 	return 0;
 }
 
-static int add_part(struct parts *parts, const struct part *part, struct npumem_error *error)
+int parts_add(struct parts *parts, const struct part *part, struct npumem_error *error)
 {
 	int status = parts->n ? check_same(parts->list, part, error) : 0;
 	if (status)
 		return status;
-	struct part *added = grow(&parts->list, parts->n, sizeof(*added));
-	if (!added)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the parts");
+	struct part *added = memory_grow(&parts->list, parts->n, sizeof(*added));
 	*added = *part;
 	added->by = PARTS_NONE;
 	for (size_t i = 0; i < parts->n; i++) {
@@ -56,22 +46,6 @@ static int add_part(struct parts *parts, const struct part *part, struct npumem_
 	return 0;
 }
 
-int parts_add(struct parts *parts, const struct part *part, struct npumem_error *error)
-{
-	int status = add_part(parts, part, error);
-	if (status)
-		part_deinit(part);
-	return status;
-}
-
-void parts_deinit(struct parts *parts)
-{
-	for (size_t i = 0; i < parts->n; i++)
-		part_deinit(&parts->list[i]);
-	free(parts->list);
-	*parts = (struct parts){.n = 0};
-}
-
 const struct part *parts_of(const struct parts *parts, unsigned shard)
 {
 	for (size_t i = 0; i < parts->n; i++)
@@ -85,7 +59,7 @@ json_t *parts_missing(const struct parts *parts)
 	json_t *missing = json_array();
 	for (unsigned shard = 1; parts->n && shard <= parts->list->of.n_shards; shard++)
 		if (!parts_of(parts, shard))
-			jsons_append(&missing, json_integer((json_int_t)shard));
+			json_array_append_new(missing, json_integer((json_int_t)shard));
 	return missing;
 }
 

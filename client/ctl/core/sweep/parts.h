@@ -9,8 +9,8 @@
 struct part {
 	const char *path; /* the caller's */
 	struct sweep_part of;
-	json_t *report; /* of a report; owned */
-	char *suites;	/* of a JUnit file: its suites as they are written; owned */
+	json_t *report; /* of a report */
+	char *suites;	/* of a JUnit file: its suites as they are written */
 	size_t by;	/* the part that has taken its place; PARTS_NONE: it counts */
 };
 
@@ -19,14 +19,13 @@ struct parts {
 	size_t n;
 };
 
-/* Takes `part` over, whatever comes of it; `by` need not be set. Of two of one shard the later one counts, by its
- * time, of one time the one that is added later. 0, INVALID (it is another sweep's), RESOURCE_EXHAUSTED. */
+/* `by` need not be set. Of two of one shard the later one counts, by its time, of one time the one that is added
+ * later. 0 or INVALID: it is another sweep's. */
 int parts_add(struct parts *parts, const struct part *part, struct npumem_error *error);
-void parts_deinit(struct parts *parts);
 
 /* The part that counts of a shard, from 1; NULL: it is missing. */
 const struct part *parts_of(const struct parts *parts, unsigned shard);
-/* A new array of the shards that are missing; NULL without memory. */
+/* A new array of the shards that are missing. */
 json_t *parts_missing(const struct parts *parts);
 /* The one part that all of them make together. parts->n > 0. */
 void parts_whole(const struct parts *parts, struct sweep_part *whole);

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/ctl/core/grow.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/words/numbers.h"
 
 #define SWEEP_COST_MAX 1e9 /* seconds; so that sums of them stay finite */
@@ -31,13 +31,6 @@ void sweep_init(struct sweep *sweep, const char *command)
 	*sweep = (struct sweep){
 		.command = command, .shard = 1, .n_shards = 1, .content = UINT64_C(0xcbf29ce484222325)};
 	sweep_mix(sweep, command, strlen(command) + 1);
-}
-
-void sweep_deinit(struct sweep *sweep)
-{
-	for (size_t i = 0; i < sweep->n; i++)
-		free(sweep->items[i].name);
-	free(sweep->items);
 }
 
 int sweep_shard(struct sweep *sweep, const char *text, struct npumem_error *error)
@@ -68,17 +61,12 @@ static void to_json_text(char *name)
 	json_decref(text);
 }
 
-int sweep_add(struct sweep *sweep, const char *name, struct npumem_error *error)
+void sweep_add(struct sweep *sweep, const char *name)
 {
-	struct sweep_item *item = grow(&sweep->items, sweep->n, sizeof(*item));
-	if (item)
-		*item = (struct sweep_item){.name = strdup(name), .cost = 1};
-	if (!item || !item->name)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for an item");
+	struct sweep_item *item = memory_grow(&sweep->items, sweep->n++, sizeof(*item));
+	*item = (struct sweep_item){.name = memory_text("%s", name), .cost = 1};
 	to_json_text(item->name);
-	sweep->n++;
 	sweep_mix(sweep, name, strlen(name) + 1);
-	return 0;
 }
 
 void sweep_mix(struct sweep *sweep, const void *bytes, size_t n)
@@ -111,7 +99,7 @@ static json_t *costs_read(const char *path, struct npumem_error *error)
 	json_error_t why;
 	json_t *report = json_load_file(path, 0, &why), *costs = json_object();
 	const json_t *items = json_object_get(report, "items"), *item;
-	bool bad = !json_is_array(items) || !costs;
+	bool bad = !json_is_array(items);
 	size_t i;
 	json_array_foreach(items, i, item)
 	{
@@ -126,16 +114,12 @@ static json_t *costs_read(const char *path, struct npumem_error *error)
 	else if (bad)
 		npumem_error_set(error, NPUMEM_INVALID, "%.200s is not a report with the seconds of its \"items\"",
 				 path);
-	json_decref(report);
-	if (report && !bad)
-		return costs;
-	json_decref(costs);
-	return NULL;
+	return report && !bad ? costs : NULL;
 }
 
 int sweep_costs(struct sweep *sweep, const char *path, struct npumem_error *error)
 {
-	json_t *costs = costs_read(path, error);
+	const json_t *costs = costs_read(path, error);
 	double sum = 0;
 	size_t n = 0;
 	if (!costs)
@@ -146,7 +130,6 @@ int sweep_costs(struct sweep *sweep, const char *path, struct npumem_error *erro
 		sum += cost ? sweep->items[i].cost : 0;
 		n += cost != NULL;
 	}
-	json_decref(costs);
 	if (!n && sweep->n)
 		return npumem_error_set(error, NPUMEM_INVALID, "%.200s has the seconds of none of these items",
 					path);
@@ -192,28 +175,23 @@ static void sink(struct load *heap, unsigned n)
 	}
 }
 
-int sweep_assign(struct sweep *sweep, struct npumem_error *error)
+void sweep_assign(struct sweep *sweep)
 {
-	struct sweep_item **sorted = calloc(sweep->n + 1, sizeof(struct sweep_item *));
-	struct load *heap = calloc(sweep->n_shards, sizeof(*heap));
-	bool there = sorted && heap;
-	for (unsigned i = 0; there && i < sweep->n_shards; i++)
+	struct sweep_item **sorted = memory_new(sweep->n, sizeof(struct sweep_item *));
+	struct load *heap = memory_new(sweep->n_shards, sizeof(*heap));
+	for (unsigned i = 0; i < sweep->n_shards; i++)
 		heap[i].shard = i + 1;
-	for (size_t i = 0; there && i < sweep->n; i++)
+	for (size_t i = 0; i < sweep->n; i++)
 		sorted[i] = &sweep->items[i];
-	if (there)
-		qsort(sorted, sweep->n, sizeof(struct sweep_item *), by_cost);
-	for (size_t i = 0; there && i < sweep->n; i++) {
+	qsort(sorted, sweep->n, sizeof(struct sweep_item *), by_cost);
+	for (size_t i = 0; i < sweep->n; i++) {
 		sorted[i]->shard = heap->shard;
 		heap->seconds += sorted[i]->cost;
 		sink(heap, sweep->n_shards);
 	}
 	sweep->split = mixed(sweep->content, &sweep->n_shards, sizeof(sweep->n_shards));
-	for (size_t i = 0; there && i < sweep->n; i++)
+	for (size_t i = 0; i < sweep->n; i++)
 		sweep->split = mixed(sweep->split, &sweep->items[i].shard, sizeof(sweep->items[i].shard));
-	free(sorted);
-	free(heap);
-	return there ? 0 : npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the shards");
 }
 
 bool sweep_is_ours(const struct sweep *sweep, size_t item)
@@ -259,18 +237,15 @@ json_t *sweep_part_json(const struct sweep_part *part)
 			 "items", (json_int_t)part->n_items, "time", part->time);
 }
 
-int sweep_json(const struct sweep *sweep, const struct sweep_part *part, json_t *report)
+void sweep_json(const struct sweep *sweep, const struct sweep_part *part, json_t *report)
 {
 	json_t *items = json_array();
-	bool bad = !items;
 	for (size_t i = 0; i < sweep->n; i++)
 		if (sweep->items[i].ran)
-			bad |= json_array_append_new(items, json_pack("{s:I, s:s, s:f}", "item", (json_int_t)i,
-								      "name", sweep->items[i].name, "seconds",
-								      sweep->items[i].seconds)) != 0;
-	bad |= json_object_set_new(report, "command", json_string(sweep->command)) ||
-	       json_object_set_new(report, "sweep", sweep_part_json(part)) ||
-	       json_object_set(report, "items", items);
-	json_decref(items);
-	return bad ? -1 : 0;
+			json_array_append_new(items,
+					      json_pack("{s:I, s:s, s:f}", "item", (json_int_t)i, "name",
+							sweep->items[i].name, "seconds", sweep->items[i].seconds));
+	json_object_set_new(report, "command", json_string(sweep->command));
+	json_object_set_new(report, "sweep", sweep_part_json(part));
+	json_object_set_new(report, "items", items);
 }

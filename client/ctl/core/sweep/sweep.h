@@ -39,12 +39,11 @@ struct sweep {
 
 /* One run of everything, without an item yet. `command` stays the caller's. */
 void sweep_init(struct sweep *sweep, const char *command);
-void sweep_deinit(struct sweep *sweep);
 
 /* Reads "I/N", 1 <= I <= N. 0 or INVALID. */
 int sweep_shard(struct sweep *sweep, const char *text, struct npumem_error *error);
-/* Adds an item. 0 or RESOURCE_EXHAUSTED. */
-int sweep_add(struct sweep *sweep, const char *name, struct npumem_error *error);
+/* Adds an item. */
+void sweep_add(struct sweep *sweep, const char *name);
 /* Mixes in what else a run depends on: a sweep over other bytes is another sweep. */
 void sweep_mix(struct sweep *sweep, const void *bytes, size_t n);
 /* The same of a file's bytes; of a pipe's, which are there only once, nothing. 0 or INVALID: it cannot be read. */
@@ -54,18 +53,17 @@ int sweep_mix_file(struct sweep *sweep, const char *path, struct npumem_error *e
  * not cost the mean of those that it has. 0 or INVALID. */
 int sweep_costs(struct sweep *sweep, const char *path, struct npumem_error *error);
 /* Says whose each item is: the longest first, each to the shard that has least to do so far, of several to the
- * first. Items of one cost go in their order. 0 or RESOURCE_EXHAUSTED. */
-int sweep_assign(struct sweep *sweep, struct npumem_error *error);
+ * first. Items of one cost go in their order. */
+void sweep_assign(struct sweep *sweep);
 
 bool sweep_is_ours(const struct sweep *sweep, size_t item);
 size_t sweep_n_ours(const struct sweep *sweep);
 
 /* What this run is a part of, as of this moment. */
 void sweep_part(const struct sweep *sweep, struct sweep_part *part);
-/* Adds that to a report as "command" and "sweep", and as "items" those that ran with their seconds. 0, or -1
- * without memory. */
-int sweep_json(const struct sweep *sweep, const struct sweep_part *part, json_t *report);
-/* "sweep" alone: a new object, or NULL without memory. */
+/* Adds that to a report as "command" and "sweep", and as "items" those that ran with their seconds. */
+void sweep_json(const struct sweep *sweep, const struct sweep_part *part, json_t *report);
+/* "sweep" alone: a new object. */
 json_t *sweep_part_json(const struct sweep_part *part);
 
 #endif

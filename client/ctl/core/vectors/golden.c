@@ -4,11 +4,10 @@
 #include "client/ctl/core/vectors/golden.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/kernels/roles.h"
-#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/vectors/mapping.h"
 #include "client/ctl/core/words/lists.h"
 
@@ -191,7 +190,7 @@ static json_t *names_json(const char *names)
 	json_t *array = json_array();
 	for (size_t length; *names; names += length + (names[length] == ',')) {
 		length = strcspn(names, ",");
-		jsons_append(&array, json_stringn(names, length));
+		json_array_append_new(array, json_stringn(names, length));
 	}
 	return array;
 }
@@ -200,7 +199,7 @@ static json_t *numbers_json(const int64_t *values, size_t n)
 {
 	json_t *array = json_array();
 	for (size_t i = 0; i < n; i++)
-		jsons_append(&array, json_integer(values[i]));
+		json_array_append_new(array, json_integer(values[i]));
 	return array;
 }
 
@@ -209,20 +208,16 @@ static json_t *tensor_json(const struct golden *golden, const struct golden_tens
 	struct vectors_tensor vector = {.dtype = tensor->dtype};
 	struct mapping mapping;
 	choose_dims(golden, tensor, &vector, &mapping);
-	vector.data = malloc(vector.n * sizeof(*vector.data));
-	if (!vector.data)
-		return NULL;
+	vector.data = memory_new(vector.n, sizeof(*vector.data));
 	mapping_unpack(&vector, &mapping, tensor->data);
 	/* `*`: left out where it is NULL. A storage mode is part of packed operations only. */
-	json_t *json = json_pack(
-		"{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o}", "role", kind_of(golden, tensor->role), "dtype",
-		dtype_name(tensor->dtype), "mode",
-		is_packed(golden) && tensor->mode != NPUMEM_MODE_PLAIN ? npumem_mode_name(tensor->mode) : NULL,
-		"dims", names_json(vector.dims), "shape", numbers_json(vector.shape, vector.n_dims), "frac_bits",
-		tensor->frac_bits == NPUMEM_ANY ? NULL : json_integer(tensor->frac_bits), "data",
-		numbers_json(vector.data, vector.n));
-	free(vector.data);
-	return json;
+	return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o}", "role", kind_of(golden, tensor->role), "dtype",
+			 dtype_name(tensor->dtype), "mode",
+			 is_packed(golden) && tensor->mode != NPUMEM_MODE_PLAIN ? npumem_mode_name(tensor->mode)
+										: NULL,
+			 "dims", names_json(vector.dims), "shape", numbers_json(vector.shape, vector.n_dims),
+			 "frac_bits", tensor->frac_bits == NPUMEM_ANY ? NULL : json_integer(tensor->frac_bits),
+			 "data", numbers_json(vector.data, vector.n));
 }
 
 /* ---- parameters ---- */
@@ -248,15 +243,12 @@ static json_t *lut_json(const struct golden *golden, bool *many)
 	size_t i = 0;
 	while (lut_rows[i].kernel && strcmp(lut_rows[i].kernel, golden->row->name))
 		i++;
-	json_t *library = choice_json(row->choices, lut->values[0], false);
-	const char *name = library ? json_string_value(library) : "";
+	const char *name = json_string_value(choice_json(row->choices, lut->values[0], false));
 	snprintf(first, sizeof(first), "%s_%s", lut_rows[i].table, name);
 	*many = lut_rows[i].second;
 	if (*many)
 		snprintf(second, sizeof(second), "%s_%s", lut_rows[i].second, name);
-	json_t *json = !library ? NULL : *many ? json_pack("[s, s]", first, second) : json_string(first);
-	json_decref(library);
-	return json;
+	return *many ? json_pack("[s, s]", first, second) : json_string(first);
 }
 
 static json_t *perm_json(const struct golden *golden)
@@ -281,7 +273,7 @@ static json_t *plain_json(const struct npumem_param *param, const struct npumem_
 		return choice_json(row->choices, param->values[0], upper);
 	json_t *array = json_array();
 	for (unsigned i = 0; i < param->n_values; i++)
-		jsons_append(&array, choice_json(row->choices, param->values[i], upper));
+		json_array_append_new(array, choice_json(row->choices, param->values[i], upper));
 	return array;
 }
 
@@ -341,20 +333,13 @@ json_t *golden_case(const struct golden *golden, unsigned number)
 	json_t *params = json_object(), *tensors = json_object();
 	char dtype[RECORD_TEXT_BYTES / 2], text[2 * RECORD_TEXT_BYTES];
 	const char *name;
-	bool bad = !params || !tensors;
-	for (unsigned i = 0; i < golden->n_params && !bad; i++)
+	for (unsigned i = 0; i < golden->n_params; i++)
 		if (!param_is_said(golden, &golden->params[i])) {
 			json_t *value = param_json(golden, &golden->params[i], &name);
-			bad = json_object_set_new(params, name, value);
+			json_object_set_new(params, name, value);
 		}
-	for (unsigned i = 0; i < golden->n_tensors && !bad; i++)
-		bad = json_object_set_new(tensors, golden->tensors[i].role,
-					  tensor_json(golden, &golden->tensors[i]));
-	if (bad) {
-		json_decref(params);
-		json_decref(tensors);
-		return NULL;
-	}
+	for (unsigned i = 0; i < golden->n_tensors; i++)
+		json_object_set_new(tensors, golden->tensors[i].role, tensor_json(golden, &golden->tensors[i]));
 	case_dtype(golden, dtype, sizeof(dtype));
 	snprintf(text, sizeof(text), "%s/%s/recorded%u@%s", golden->row->name, dtype, number, rounding_of(golden));
 	return json_pack("{s:s, s:s, s:s, s:s, s:[s], s:o, s:o}", "name", text, "kernel", golden->row->name,

@@ -24,7 +24,7 @@ struct golden {
 /* 0, or INVALID: why a golden vector cannot hold the tensor (its type, its size). Does not look at its data. */
 int golden_check(const struct golden_tensor *tensor, struct npumem_error *error);
 
-/* A new case named KERNEL/DTYPE/recordedNUMBER@ROUNDING of tensors that passed the check. NULL without memory. */
+/* A new case named KERNEL/DTYPE/recordedNUMBER@ROUNDING of tensors that passed the check. */
 json_t *golden_case(const struct golden *golden, unsigned number);
 
 #endif

@@ -22,11 +22,6 @@ static int trouble(const struct recorded_file *recorded, const char *why, struct
 	return npumem_error_set(error, NPUMEM_INVALID, "%.300s: %.160s", recorded->path, why);
 }
 
-static int no_memory(struct npumem_error *error)
-{
-	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the recorded case");
-}
-
 static bool text_is(const json_t *root, const char *key, const char *text)
 {
 	const char *is = json_string_value(json_object_get(root, key));
@@ -65,10 +60,7 @@ static int load(struct recorded_file *recorded, int fd, struct npumem_error *err
 	if (!recorded->root)
 		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: line %d: %.200s", recorded->path, why.line,
 					why.text);
-	int code = check(recorded, error);
-	if (code)
-		json_decref(recorded->root);
-	return code;
+	return check(recorded, error);
 }
 
 static int load_or_start(struct recorded_file *recorded, struct npumem_error *error)
@@ -84,7 +76,7 @@ static int load_or_start(struct recorded_file *recorded, struct npumem_error *er
 	recorded->root =
 		json_pack("{s:s, s:i, s:s, s:s, s:i, s:[]}", "family", recorded->kernel, "format", 1, "source",
 			  recorded_file_source, "layout", recorded_file_layout, "case_count", 0, "cases");
-	return recorded->root ? 0 : no_memory(error);
+	return 0;
 }
 
 int recorded_file_open(struct recorded_file *recorded, const char *directory, const char *kernel,
@@ -130,10 +122,8 @@ static bool write_root(const json_t *root, FILE *file)
 	for (void *at = json_object_iter(object); at && good; at = json_object_iter_next(object, at)) {
 		if (!strcmp(json_object_iter_key(at), "cases"))
 			continue;
-		json_t *key = json_string(json_object_iter_key(at));
-		good = key && !json_dumpf(key, file, flags) && putc(':', file) != EOF &&
+		good = !json_dumpf(json_string(json_object_iter_key(at)), file, flags) && putc(':', file) != EOF &&
 		       !json_dumpf(json_object_iter_value(at), file, flags) && putc(',', file) != EOF;
-		json_decref(key);
 	}
 	good = good && fputs("\"cases\":[\n", file) != EOF;
 	for (size_t i = 0; i < json_array_size(cases) && good; i++)
@@ -175,14 +165,12 @@ static int replace(const struct recorded_file *recorded, struct npumem_error *er
 int recorded_file_append(struct recorded_file *recorded, json_t *one, struct npumem_error *error)
 {
 	json_t *cases = json_object_get(recorded->root, "cases");
-	if (json_array_append_new(cases, one) ||
-	    json_object_set_new(recorded->root, "case_count", json_integer((json_int_t)json_array_size(cases))))
-		return no_memory(error);
+	json_array_append(cases, one);
+	json_object_set_new(recorded->root, "case_count", json_integer((json_int_t)json_array_size(cases)));
 	return replace(recorded, error);
 }
 
 void recorded_file_close(struct recorded_file *recorded)
 {
-	json_decref(recorded->root);
 	close(recorded->directory);
 }

@@ -3,8 +3,9 @@
 #include "client/ctl/core/vectors/vectors.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "client/ctl/core/memory.h"
 
 int vectors_load(const char *path, json_t **root, const json_t **cases, struct npumem_error *error)
 {
@@ -62,9 +63,7 @@ static int read_data(const json_t *json, struct vectors_tensor *tensor, struct n
 	if (!npumem_dtype_range(tensor->dtype, &low, &high))
 		return npumem_error_set(error, NPUMEM_INVALID, "%s: data of type %s cannot be read", tensor->role,
 					npumem_dtype_name(tensor->dtype));
-	tensor->data = malloc(tensor->n * sizeof(*tensor->data));
-	if (!tensor->data)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for %zu data", tensor->n);
+	tensor->data = memory_new(tensor->n, sizeof(*tensor->data));
 	for (size_t i = 0; i < tensor->n; i++) {
 		const json_t *value = json_array_get(data, i);
 		tensor->data[i] = json_integer_value(value);
@@ -132,6 +131,6 @@ int vectors_case(const json_t *json, struct vectors_case *one, struct npumem_err
 void vectors_case_deinit(struct vectors_case *one)
 {
 	for (unsigned i = 0; i < one->n_tensors; i++)
-		free(one->tensors[i].data);
+		memory_free(one->tensors[i].data);
 	one->n_tensors = 0;
 }

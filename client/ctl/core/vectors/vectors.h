@@ -34,12 +34,13 @@ struct vectors_case {
 	unsigned n_tensors;
 };
 
-/* Loads a file. *cases is its array of cases, and belongs to *root, which the caller drops with json_decref; NULL
- * where the file is JSON but holds no vectors. 0 or INVALID (unreadable, no JSON). */
+/* Loads a file. *cases is its array of cases, and belongs to *root, which the caller may drop with json_decref;
+ * NULL where the file is JSON but holds no vectors. 0 or INVALID (unreadable, no JSON). */
 int vectors_load(const char *path, json_t **root, const json_t **cases, struct npumem_error *error);
 
-/* Reads one case. 0, INVALID (what is wrong with it), RESOURCE_EXHAUSTED; then nothing is to be freed. */
+/* Reads one case. 0 or INVALID: what is wrong with it. */
 int vectors_case(const json_t *json, struct vectors_case *one, struct npumem_error *error);
+/* Gives its memory back before its time: files have thousands. */
 void vectors_case_deinit(struct vectors_case *one);
 
 #endif

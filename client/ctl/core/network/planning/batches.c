@@ -2,10 +2,10 @@
  * fits is asked of lives_compute, as plan asks it. */
 #include "client/ctl/core/network/planning/batches.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/words/lists.h"
 
 #define BATCHES_LIMIT INT64_C(0x7fffffff)
@@ -163,9 +163,8 @@ static int find_samples(struct search *search, const char *input, struct npumem_
 }
 
 /* The peak with so many samples: NPUMEM_ANY where a tensor can lie on no such device. */
-static int try_batch(struct search *search, int64_t batch, int64_t *peak, bool *fits, struct npumem_error *error)
+static void try_batch(struct search *search, int64_t batch, int64_t *peak, bool *fits)
 {
-	struct npumem_error why = {.status = 0};
 	struct lives lives;
 	*peak = NPUMEM_ANY;
 	*fits = false;
@@ -173,56 +172,45 @@ static int try_batch(struct search *search, int64_t batch, int64_t *peak, bool *
 		if (search->has_samples[i])
 			*extent_of(&search->scaled.tensors[i]) =
 				*extent_of(&search->network->tensors[i]) / search->n * batch;
-	int status = lives_compute(&search->scaled, search->geometry, &lives, &why);
-	if (status == NPUMEM_INVALID)
-		return 0;
-	if (status)
-		return npumem_error_set(error, status, "%s", why.message);
-	*peak = lives.peak;
-	*fits = lives.crowded == lives.n;
-	lives_deinit(&lives);
-	return 0;
+	if (!lives_compute(&search->scaled, search->geometry, &lives, NULL)) {
+		*peak = lives.peak;
+		*fits = lives.crowded == lives.n;
+	}
+	memory_free(lives.list);
 }
 
 /* The peak grows with the batch, so halving finds where it passes an NPU's bytes; whether there is room for each
  * in its turn need not, so from there on each is tried. */
-static int find_most(struct search *search, struct batches *batches, struct npumem_error *error)
+static void find_most(struct search *search, struct batches *batches)
 {
 	int64_t low = 0, high = BATCHES_LIMIT, peak = 0;
 	bool fits = false;
-	int status = 0;
-	while (low < high && !status) {
+	while (low < high) {
 		int64_t middle = low + (high - low + 1) / 2;
-		status = try_batch(search, middle, &peak, &fits, error);
+		try_batch(search, middle, &peak, &fits);
 		if (peak != NPUMEM_ANY && peak <= search->geometry->npu_bytes)
 			low = middle;
 		else
 			high = middle - 1;
 	}
-	for (fits = false; low > 0 && !fits && !status; low -= !fits)
-		status = try_batch(search, low, &batches->peak, &fits, error);
+	for (fits = false; low > 0 && !fits; low -= !fits)
+		try_batch(search, low, &batches->peak, &fits);
 	batches->most = low;
-	return status ? status : try_batch(search, low + 1, &batches->next, &fits, error);
+	try_batch(search, low + 1, &batches->next, &fits);
 }
 
 int batches_most(const struct network *network, const struct npumem_geometry *geometry, const char *input,
 		 struct batches *batches, struct npumem_error *error)
 {
-	size_t n = network->n_tensors + 1;
+	size_t n = network->n_tensors;
 	struct search search = {.network = network, .geometry = geometry, .scaled = *network};
-	int status = 0;
 	*batches = (struct batches){.most = 0};
-	search.has_samples = calloc(n, sizeof(*search.has_samples));
-	search.scaled.tensors = malloc(n * sizeof(*search.scaled.tensors));
-	if (!search.has_samples || !search.scaled.tensors) {
-		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the network");
-	} else {
-		memcpy(search.scaled.tensors, network->tensors, network->n_tensors * sizeof(*network->tensors));
-		status = find_samples(&search, input, error);
-		if (!status)
-			status = find_most(&search, batches, error);
-	}
-	free(search.has_samples);
-	free(search.scaled.tensors);
+	search.has_samples = memory_new(n, sizeof(*search.has_samples));
+	search.scaled.tensors = memory_new(n, sizeof(*search.scaled.tensors));
+	if (n)
+		memcpy(search.scaled.tensors, network->tensors, n * sizeof(*network->tensors));
+	int status = find_samples(&search, input, error);
+	if (!status)
+		find_most(&search, batches);
 	return status;
 }

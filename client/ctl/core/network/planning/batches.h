@@ -11,7 +11,7 @@ struct batches {
 };
 
 /* Makes N of tensor `input`, and of all that is computed from it, larger. 0; INVALID where there is no such
- * tensor, or an operation on it mixes samples; RESOURCE_EXHAUSTED. */
+ * tensor, or an operation on it mixes samples. */
 int batches_most(const struct network *network, const struct npumem_geometry *geometry, const char *input,
 		 struct batches *batches, struct npumem_error *error);
 

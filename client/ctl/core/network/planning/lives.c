@@ -3,8 +3,9 @@
  * overlap; one without room is not among them. */
 #include "client/ctl/core/network/planning/lives.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "client/ctl/core/memory.h"
 
 struct placing {
 	struct lives *lives;
@@ -127,11 +128,9 @@ static int step(struct placing *placing, const struct network *network, size_t i
 }
 
 /* The peak of lives that end with the last use; what is kept stays. */
-static int least(struct lives *lives, const struct network *network, struct npumem_error *error)
+static void least(struct lives *lives, const struct network *network)
 {
-	int64_t *change = calloc(network->n_operations + 1, sizeof(*change)), now = 0;
-	if (!change)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the network");
+	int64_t *change = memory_new(network->n_operations + 1, sizeof(*change)), now = 0;
 	for (size_t i = 0; i < lives->n; i++) {
 		const struct lives_tensor *one = &lives->list[i];
 		change[one->from] += one->place.bytes_per_npu;
@@ -142,36 +141,26 @@ static int least(struct lives *lives, const struct network *network, struct npum
 		now += change[i];
 		lives->least = now > lives->least ? now : lives->least;
 	}
-	free(change);
-	return 0;
+	memory_free(change);
 }
 
 int lives_compute(const struct network *network, const struct npumem_geometry *geometry, struct lives *lives,
 		  struct npumem_error *error)
 {
-	size_t n = network->n_tensors + 1;
+	size_t n = network->n_tensors;
 	struct placing placing = {.lives = lives,
 				  .geometry = geometry,
-				  .live = malloc(n * sizeof(size_t)),
-				  .of = malloc(n * sizeof(size_t))};
-	*lives = (struct lives){.list = malloc(n * sizeof(*lives->list)), .crowded = SIZE_MAX};
+				  .live = memory_new(n, sizeof(size_t)),
+				  .of = memory_new(n, sizeof(size_t))};
+	*lives = (struct lives){.list = memory_new(n, sizeof(*lives->list)), .crowded = SIZE_MAX};
 	int status = 0;
-	if (!placing.live || !placing.of || !lives->list)
-		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the network");
 	for (size_t i = 0; i < network->n_operations && !status; i++)
 		status = step(&placing, network, i, error);
 	if (!status)
-		status = least(lives, network, error);
+		least(lives, network);
 	if (lives->crowded == SIZE_MAX)
 		lives->crowded = lives->n;
-	free(placing.live);
-	free(placing.of);
-	if (status)
-		lives_deinit(lives);
+	memory_free(placing.live);
+	memory_free(placing.of);
 	return status;
-}
-
-void lives_deinit(struct lives *lives)
-{
-	free(lives->list);
 }

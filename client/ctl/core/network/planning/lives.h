@@ -22,10 +22,8 @@ struct lives {
 	unsigned n_opened; /* the device's own, which are not counted */
 };
 
-/* 0; INVALID, naming the tensor that can lie on no such device; RESOURCE_EXHAUSTED; then nothing is to be freed.
- */
+/* 0; INVALID, naming the tensor that can lie on no such device. */
 int lives_compute(const struct network *network, const struct npumem_geometry *geometry, struct lives *lives,
 		  struct npumem_error *error);
-void lives_deinit(struct lives *lives);
 
 #endif

@@ -3,8 +3,9 @@
  * The tries are counted and not timed, so that the same network gives the same places everywhere. */
 #include "client/ctl/core/network/planning/optimize.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "client/ctl/core/memory.h"
 
 enum {
 	TRIES_MAX = 4000,
@@ -66,16 +67,13 @@ static const struct lives_tensor *find_saver(const struct packing *packing)
 
 static int recompute(struct packing *packing, struct npumem_error *error)
 {
-	lives_deinit(&packing->lives);
-	packing->lives = (struct lives){.list = NULL};
+	memory_free(packing->lives.list);
 	return lives_compute(packing->network, packing->geometry, &packing->lives, error);
 }
 
-static int set(struct network_tensor *tensor, const char *key, json_t *value, struct npumem_error *error)
+static void set(struct network_tensor *tensor, const char *key, json_t *value)
 {
-	if (json_object_set_new((json_t *)(uintptr_t)tensor->json, key, value))
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the network");
-	return 0;
+	json_object_set_new((json_t *)(uintptr_t)tensor->json, key, value);
 }
 
 static int lower_peak(struct packing *packing, struct optimized *optimized, struct npumem_error *error)
@@ -85,10 +83,9 @@ static int lower_peak(struct packing *packing, struct optimized *optimized, stru
 	while (!status && (saver = find_saver(packing))) {
 		struct network_tensor *tensor = &packing->network->tensors[saver->tensor];
 		tensor->spec.layout = NPUMEM_COMPACT;
-		status = set(tensor, "layout", json_string("compact"), error);
+		set(tensor, "layout", json_string("compact"));
 		optimized->n_compact++;
-		if (!status)
-			status = recompute(packing, error);
+		status = recompute(packing, error);
 	}
 	return status;
 }
@@ -216,42 +213,32 @@ static void pack(struct packing *packing, struct optimized *optimized)
 	}
 }
 
-static int give_addresses(struct packing *packing, struct optimized *optimized, struct npumem_error *error)
+static void give_addresses(struct packing *packing, struct optimized *optimized)
 {
-	int status = 0;
-	for (size_t i = 0; i < packing->lives.n && !status; i++) {
+	for (size_t i = 0; i < packing->lives.n; i++) {
 		const struct lives_tensor *one = &packing->lives.list[i];
 		struct network_tensor *tensor = &packing->network->tensors[one->tensor];
 		if (is_fixed(packing, i) || tensor->reuse)
 			continue;
 		tensor->spec.address =
 			one->place.start_npu * packing->geometry->npu_bytes + packing->best_offsets[i];
-		status = set(tensor, "address", json_integer(tensor->spec.address), error);
+		set(tensor, "address", json_integer(tensor->spec.address));
 		optimized->n_placed++;
 	}
-	return status;
 }
 
-static int place_all(struct packing *packing, struct optimized *optimized, struct npumem_error *error)
+static void place_all(struct packing *packing, struct optimized *optimized)
 {
-	size_t n = packing->lives.n + 1;
-	packing->order = malloc(3 * n * sizeof(*packing->order));
-	packing->offsets = malloc(2 * n * sizeof(*packing->offsets));
-	int status = 0;
-	if (!packing->order || !packing->offsets) {
-		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the network");
-	} else {
-		packing->best = packing->order + n;
-		packing->sorted = packing->best + n;
-		packing->best_offsets = packing->offsets + n;
-		pack(packing, optimized);
-		/* What first fit in the order of the operations gives may be as good. */
-		if (packing->best_reach < optimized->reach_before || optimized->n_compact)
-			status = give_addresses(packing, optimized, error);
-	}
-	free(packing->order);
-	free(packing->offsets);
-	return status;
+	size_t n = packing->lives.n;
+	packing->order = memory_new(n, sizeof(*packing->order));
+	packing->best = memory_new(n, sizeof(*packing->best));
+	packing->sorted = memory_new(n, sizeof(*packing->sorted));
+	packing->offsets = memory_new(n, sizeof(*packing->offsets));
+	packing->best_offsets = memory_new(n, sizeof(*packing->best_offsets));
+	pack(packing, optimized);
+	/* What first fit in the order of the operations gives may be as good. */
+	if (packing->best_reach < optimized->reach_before || optimized->n_compact)
+		give_addresses(packing, optimized);
 }
 
 int optimize_network(struct network *network, const struct npumem_geometry *geometry, struct optimized *optimized,
@@ -266,12 +253,11 @@ int optimize_network(struct network *network, const struct npumem_geometry *geom
 	if (packing.lives.crowded < packing.lives.n)
 		optimized->reach_before = INT64_MAX;
 	status = lower_peak(&packing, optimized, error);
-	if (!status)
-		status = place_all(&packing, optimized, error);
-	if (!status)
-		status = recompute(&packing, error);
+	if (status)
+		return status;
+	place_all(&packing, optimized);
+	status = recompute(&packing, error);
 	optimized->peak = packing.lives.peak;
 	optimized->reach = packing.lives.reach;
-	lives_deinit(&packing.lives);
 	return status;
 }

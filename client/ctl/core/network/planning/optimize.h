@@ -14,7 +14,7 @@ struct optimized {
 /* Gives tensors that say no layout the compact one, where they live at the peak and that lowers it; then each that
  * says no address one, by first fit in the best of many orders. The tensors' specs and the document's JSON change
  * with it. A layout, start NPU, address or reuse that a tensor says stays, and so does the layout of one that has
- * views. 0; INVALID, RESOURCE_EXHAUSTED. */
+ * views. 0 or INVALID. */
 int optimize_network(struct network *network, const struct npumem_geometry *geometry, struct optimized *optimized,
 		     struct npumem_error *error);
 

@@ -50,21 +50,17 @@ static unsigned place_of(const struct timeline *timeline, size_t i)
 	return i < timeline->network->n_operations ? timeline->network->operations[i].place : timeline->n;
 }
 
-static int begin(struct timeline *timeline, FILE *out, const struct npumem_geometry *geometry,
-		 struct npumem_error *error)
+static void begin(struct timeline *timeline, FILE *out, const struct npumem_geometry *geometry)
 {
 	char text[160], peak[SVG_BYTES_TEXT], all[SVG_BYTES_TEXT];
 	const char *name = timeline->network->name;
-	int status = svg_begin(&timeline->svg, out, name ? name : "network", error);
-	if (status)
-		return status;
+	svg_begin(&timeline->svg, out, name ? name : "network");
 	snprintf(text, sizeof(text), "peak %s of %s per NPU, on %" PRId64 " NPUs",
 		 svg_bytes(timeline->lives->peak, peak), svg_bytes(geometry->npu_bytes, all), geometry->n_npus);
 	svg_subtitle(&timeline->svg, 0, text);
 	svg_subtitle(&timeline->svg, 1,
 		     "operations go right; offsets in each NPU go down, to scale; each box is divided as its "
 		     "bytes are");
-	return 0;
 }
 
 static void scale(struct timeline *timeline)
@@ -243,8 +239,8 @@ static void capacity(struct timeline *timeline, const struct npumem_geometry *ge
 	svg_text(&timeline->svg, right + 4, y + 4, "", text);
 }
 
-int timeline_draw(FILE *out, const struct network *network, const struct lives *lives,
-		  const struct npumem_geometry *geometry, struct npumem_error *error)
+void timeline_draw(FILE *out, const struct network *network, const struct lives *lives,
+		   const struct npumem_geometry *geometry)
 {
 	struct timeline timeline = {.network = network,
 				    .lives = lives,
@@ -256,9 +252,7 @@ int timeline_draw(FILE *out, const struct network *network, const struct lives *
 	timeline.column = timeline.n ? (double)TIMELINE_WIDTH / timeline.n : TIMELINE_WIDTH;
 	if (timeline.column > TIMELINE_COLUMN_MAX)
 		timeline.column = TIMELINE_COLUMN_MAX;
-	int status = begin(&timeline, out, geometry, error);
-	if (status)
-		return status;
+	begin(&timeline, out, geometry);
 	scale(&timeline);
 	operations(&timeline);
 	list_begin(&timeline);
@@ -268,5 +262,5 @@ int timeline_draw(FILE *out, const struct network *network, const struct lives *
 	capacity(&timeline, geometry);
 	if (lives->n)
 		peak(&timeline);
-	return svg_end(&timeline.svg, error);
+	svg_end(&timeline.svg);
 }

@@ -5,9 +5,8 @@
 
 #include "client/ctl/core/network/planning/lives.h"
 
-/* Light or dark as the reader has it; a tensor's colour follows from its name. Those without room are left out. 0
- * or RESOURCE_EXHAUSTED. */
-int timeline_draw(FILE *out, const struct network *network, const struct lives *lives,
-		  const struct npumem_geometry *geometry, struct npumem_error *error);
+/* Light or dark as the reader has it; a tensor's colour follows from its name. Those without room are left out. */
+void timeline_draw(FILE *out, const struct network *network, const struct lives *lives,
+		   const struct npumem_geometry *geometry);
 
 #endif

@@ -1,19 +1,13 @@
-/* Text to JSON values. Knows no operation. Invariant: root is an array that holds every value read, so that
- * strings of it stay until document_deinit. */
+/* Text to JSON values. Knows no operation. Invariant: root is an array that holds every value read. */
 #include "client/ctl/core/network/reading/document.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/grow.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/terminal.h"
 
 enum { DOCUMENT_START_BYTES = 64 << 10, DOCUMENT_BYTES_MAX = 256 << 20 };
-
-static int no_memory(struct npumem_error *error)
-{
-	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the JSON");
-}
 
 static int slurp(FILE *file, char **text, size_t *bytes, struct npumem_error *error)
 {
@@ -24,18 +18,14 @@ static int slurp(FILE *file, char **text, size_t *bytes, struct npumem_error *er
 		if (*bytes == room) {
 			room = room ? 2 * room : DOCUMENT_START_BYTES;
 			char *more = room <= DOCUMENT_BYTES_MAX ? realloc(*text, room) : NULL;
-			if (!more) {
-				free(*text);
+			if (!more)
 				return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 							"JSON of more than %zu bytes does not fit", *bytes);
-			}
 			*text = more;
 		}
 		*bytes += fread(*text + *bytes, 1, room - *bytes, file);
-		if (ferror(file)) {
-			free(*text);
+		if (ferror(file))
 			return npumem_error_set(error, NPUMEM_INVALID, "reading failed");
-		}
 	}
 	return 0;
 }
@@ -73,14 +63,9 @@ static int parse(const char *text, size_t bytes, struct document *document, stru
 				   JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
 		if (!value)
 			return syntax(&why, line, error);
-		int *at_line = grow(&document->lines, n, sizeof(*at_line));
-		if (!at_line) {
-			json_decref(value);
-			return no_memory(error);
-		}
+		int *at_line = memory_grow(&document->lines, n, sizeof(*at_line));
 		*at_line = line;
-		if (json_array_append_new(document->root, value))
-			return no_memory(error);
+		json_array_append_new(document->root, value);
 		for (size_t end = at + (size_t)why.position; at < end; at++)
 			line += text[at] == '\n';
 	}
@@ -127,7 +112,6 @@ static int shape(struct document *document, struct npumem_error *error)
 	} else {
 		return 0;
 	}
-	free(document->lines);
 	document->lines = NULL;
 	return 0;
 }
@@ -137,22 +121,11 @@ int document_read(FILE *file, struct document *document, struct npumem_error *er
 	size_t bytes = 0;
 	char *text = NULL;
 	*document = (struct document){.root = json_array()};
-	int status = document->root ? slurp(file, &text, &bytes, error) : no_memory(error);
-	if (!status) {
+	int status = slurp(file, &text, &bytes, error);
+	if (!status)
 		status = parse(text, bytes, document, error);
-		free(text);
-	}
+	free(text);
 	if (!status && !is_printable(document->root))
 		status = npumem_error_set(error, NPUMEM_INVALID, "a string has a control character in it");
-	if (!status)
-		status = shape(document, error);
-	if (status)
-		document_deinit(document);
-	return status;
-}
-
-void document_deinit(struct document *document)
-{
-	json_decref(document->root);
-	free(document->lines);
+	return status ? status : shape(document, error);
 }

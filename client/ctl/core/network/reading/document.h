@@ -9,15 +9,14 @@
 #include <npumem/types.h>
 
 struct document {
-	json_t *root;	    /* owns all */
+	json_t *root;	    /* has all */
 	json_t *whole;	    /* the object with "operations"; NULL: there is none */
 	json_t *operations; /* an array */
 	int *lines;	    /* where each operation begins; NULL: they are of one list */
 };
 
-/* Reads `file` to its end. 0; INVALID (line and column of what is no JSON), RESOURCE_EXHAUSTED; then nothing is to
- * be freed. */
+/* Reads `file` to its end. 0; INVALID (line and column of what is no JSON); RESOURCE_EXHAUSTED: it is too large.
+ */
 int document_read(FILE *file, struct document *document, struct npumem_error *error);
-void document_deinit(struct document *document);
 
 #endif

@@ -2,33 +2,17 @@
 #include "client/ctl/core/network/reading/load.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/ctl/core/grow.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/words/suggest.h"
 
-void *load_grow(void *items, size_t *n, size_t bytes)
-{
-	void *item = grow(items, *n, bytes);
-	*n += item != NULL;
-	return item;
-}
-
-int load_no_memory(struct npumem_error *error)
-{
-	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the network");
-}
-
-int load_emit(struct load *load, const struct network_operation *operation)
+void load_emit(struct load *load, const struct network_operation *operation)
 {
 	struct network *network = load->network;
-	struct network_operation *to = load_grow(&network->operations, &network->n_operations, sizeof(*to));
-	if (!to)
-		return load_no_memory(load->error);
+	struct network_operation *to = memory_grow(&network->operations, network->n_operations++, sizeof(*to));
 	*to = *operation;
-	return 0;
 }
 
 int load_find(struct load *load, struct keys *keys, const char *name, int *tensor)
@@ -40,9 +24,9 @@ int load_find(struct load *load, struct keys *keys, const char *name, int *tenso
 	if (there) {
 		*tensor = (int)json_integer_value(there);
 		const struct network_tensor *found = &load->network->tensors[*tensor];
-		return found->is_declared && found->born == NETWORK_NONE
-			       ? tensor_born(load, *tensor, load->at ? load->at : &nowhere)
-			       : 0;
+		if (found->is_declared && found->born == NETWORK_NONE)
+			tensor_born(load, *tensor, load->at ? load->at : &nowhere);
+		return 0;
 	}
 	if (gone)
 		return npumem_error_set(load->error, NPUMEM_INVALID,
@@ -109,7 +93,7 @@ static int read_operation(struct load *load, size_t i)
 		const struct network_operation *one = &load->pending[k];
 		if (one->kind == NETWORK_OPEN || one->kind == NETWORK_VIEW)
 			network->tensors[one->tensor].born = (int)network->n_operations;
-		status = load_emit(load, one);
+		load_emit(load, one);
 	}
 	return status;
 }
@@ -126,29 +110,21 @@ static int read_all(struct load *load)
 static int read_network(struct network *network, struct npumem_error *error)
 {
 	struct load load = {.network = network, .scope = json_object(), .gone = json_object(), .error = error};
-	int status = load.scope && load.gone ? read_all(&load) : load_no_memory(error);
-	json_decref(load.scope);
-	json_decref(load.gone);
-	free(load.pending);
-	return status;
+	return read_all(&load);
 }
 
 static char *folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	return strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
+	return memory_text("%.*s", slash ? (int)(slash - path) + 1 : 0, path);
 }
 
 /* An importer leaves a folder with a network of this name. */
 static char *file_of(const char *path)
 {
 	struct stat about;
-	size_t bytes = strlen(path) + sizeof("/network.json");
 	bool is_folder = !stat(path, &about) && S_ISDIR(about.st_mode);
-	char *file = malloc(bytes);
-	if (file)
-		snprintf(file, bytes, is_folder ? "%s/network.json" : "%s", path);
-	return file;
+	return memory_text(is_folder ? "%s/network.json" : "%s", path);
 }
 
 int network_load(const char *path, struct network *network, struct npumem_error *error)
@@ -156,27 +132,15 @@ int network_load(const char *path, struct network *network, struct npumem_error 
 	struct npumem_error why = {.status = 0};
 	bool is_stdin = !strcmp(path, "-");
 	*network = (struct network){.file = file_of(path)};
-	network->folder = network->file ? folder_of(network->file) : NULL;
-	int status = network->folder ? 0 : load_no_memory(&why);
-	FILE *file = status ? NULL : is_stdin ? stdin : fopen(network->file, "rb");
-	if (!status && !file)
-		status = npumem_error_set(&why, NPUMEM_INVALID, "%s", strerror(errno));
-	if (!status) {
-		status = document_read(file, &network->document, &why);
-		if (status)
-			network->document = (struct document){.root = NULL};
-	}
+	network->folder = folder_of(network->file);
+	FILE *file = is_stdin ? stdin : fopen(network->file, "rb");
+	int status = file ? document_read(file, &network->document, &why)
+			  : npumem_error_set(&why, NPUMEM_INVALID, "%s", strerror(errno));
 	if (file && !is_stdin)
 		fclose(file);
 	if (!status)
 		status = read_network(network, &why);
-	if (!status)
-		return 0;
-	npumem_error_set(error, status, "%.200s: %.300s",
-			 is_stdin	 ? "stdin"
-			 : network->file ? network->file
-					 : path,
-			 why.message);
-	network_deinit(network);
-	return status;
+	return status ? npumem_error_set(error, status, "%.200s: %.300s", is_stdin ? "stdin" : network->file,
+					 why.message)
+		      : 0;
 }

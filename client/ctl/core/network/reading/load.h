@@ -17,11 +17,8 @@ struct load {
 	size_t n_pending;
 };
 
-/* One more zeroed item of an array that grows; NULL: no memory. */
-void *load_grow(void *items, size_t *n, size_t bytes);
-int load_no_memory(struct npumem_error *error);
-/* Appends to the network's operations. 0 or RESOURCE_EXHAUSTED. */
-int load_emit(struct load *load, const struct network_operation *operation);
+/* Appends to the network's operations. */
+void load_emit(struct load *load, const struct network_operation *operation);
 /* The tensor of that name; one of "tensors" is born before the operation that is being read. 0 or INVALID. */
 int load_find(struct load *load, struct keys *keys, const char *name, int *tensor);
 
@@ -30,7 +27,7 @@ int tensor_new(struct load *load, struct keys *keys, const char *name, int *tens
 /* Reads what an allocation may say; `own` is what the object has beside it ("alloc"). */
 int tensor_parse(struct keys *keys, const char *own, struct network_tensor *tensor);
 /* Emits its allocation, and what it is first given. `at` says place and line. */
-int tensor_born(struct load *load, int tensor, const struct network_operation *at);
+void tensor_born(struct load *load, int tensor, const struct network_operation *at);
 /* A number to fill with. */
 int tensor_value(struct keys *keys, const char *key, struct network_operation *operation);
 /* "quantize" (or `key`), "rounding" and "perm". */
@@ -39,8 +36,8 @@ int tensor_conversion(struct keys *keys, const char *key, struct network_operati
 /* operation.c: one operation into load->pending, whose place is set in `at`. */
 int operation_read(struct load *load, const json_t *json, struct network_operation *at);
 
-/* One more into load->pending. 0 or RESOURCE_EXHAUSTED. */
-int operation_append(struct load *load, const struct network_operation *operation);
+/* One more into load->pending. */
+void operation_append(struct load *load, const struct network_operation *operation);
 
 /* runs.c: the operands and parameters of a run, which it appends. */
 int runs_read(struct load *load, struct keys *keys, struct network_operation *operation);

@@ -1,8 +1,7 @@
 /* What the tensors of a network ask for beyond its operations, made into operations of its list: one that is
  * expected to hold something is compared after the last operation that writes it, one of "tensors" goes after its
  * last use. A parallel group is one place: nothing is put into it. */
-#include <stdlib.h>
-
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/network/reading/load.h"
 
 /* Per tensor the operation after which something is to come, NETWORK_NONE: nothing; and lists of them. */
@@ -76,7 +75,7 @@ static int list_all(struct lower *lower, struct npumem_error *error)
 	return 0;
 }
 
-static int emit(struct load *load, enum network_kind kind, int tensor, const struct network_operation *after)
+static void emit(struct load *load, enum network_kind kind, int tensor, const struct network_operation *after)
 {
 	const struct network_tensor *one = &load->network->tensors[tensor];
 	struct keys keys = {one->json, "", NULL, 0};
@@ -90,41 +89,36 @@ static int emit(struct load *load, enum network_kind kind, int tensor, const str
 		operation.file = one->expect;
 		tensor_conversion(&keys, "quantize", &operation);
 	}
-	return load_emit(load, &operation);
+	load_emit(load, &operation);
 }
 
 /* The operations anew, with what comes between them. */
-static int rebuild(struct load *load, const struct lower *lower)
+static void rebuild(struct load *load, const struct lower *lower)
 {
 	struct network *network = load->network;
-	struct network_operation *old = network->operations;
+	const struct network_operation *old = network->operations;
 	size_t n = network->n_operations;
-	int status = 0;
 	network->operations = NULL;
 	network->n_operations = 0;
-	for (size_t i = 0; i < n && !status; i++) {
-		status = load_emit(load, &old[i]);
-		for (int t = lower->writes[i]; t != NETWORK_NONE && !status; t = lower->next_write[t])
-			status = emit(load, NETWORK_EXPECT, t, &old[i]);
-		for (int t = lower->uses[i]; t != NETWORK_NONE && !status; t = lower->next_use[t])
-			status = emit(load, NETWORK_FREE, t, &old[i]);
+	for (size_t i = 0; i < n; i++) {
+		load_emit(load, &old[i]);
+		for (int t = lower->writes[i]; t != NETWORK_NONE; t = lower->next_write[t])
+			emit(load, NETWORK_EXPECT, t, &old[i]);
+		for (int t = lower->uses[i]; t != NETWORK_NONE; t = lower->next_use[t])
+			emit(load, NETWORK_FREE, t, &old[i]);
 	}
-	free(old);
 	for (size_t i = 0; i < network->n_operations; i++) {
 		const struct network_operation *operation = &network->operations[i];
 		if (operation->kind <= NETWORK_VIEW)
 			network->tensors[operation->tensor].born = (int)i;
 	}
-	return status;
 }
 
 int lower(struct load *load)
 {
 	struct network *network = load->network;
 	size_t n = network->n_tensors, m = network->n_operations;
-	int *memory = malloc((4 * n + 2 * m + 1) * sizeof(int));
-	if (!memory)
-		return load_no_memory(load->error);
+	int *memory = memory_new(4 * n + 2 * m, sizeof(int));
 	struct lower lower = {.network = network,
 			      .last_use = memory,
 			      .last_write = memory + n,
@@ -137,7 +131,6 @@ int lower(struct load *load)
 	note_all(&lower);
 	int status = list_all(&lower, load->error);
 	if (!status)
-		status = rebuild(load, &lower);
-	free(memory);
+		rebuild(load, &lower);
 	return status;
 }

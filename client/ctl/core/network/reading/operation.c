@@ -1,5 +1,6 @@
 /* One operation of a network: a row for each kind, with the keys that it takes and how they are read. Another kind
  * is a row here, an enum value, and a case where it is executed. */
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/network/outputs.h"
 #include "client/ctl/core/network/reading/load.h"
 
@@ -43,13 +44,18 @@ const char *network_kind_name(enum network_kind kind)
 	return rows[kind - 1].name;
 }
 
-int operation_append(struct load *load, const struct network_operation *operation)
+void operation_append(struct load *load, const struct network_operation *operation)
 {
-	struct network_operation *to = load_grow(&load->pending, &load->n_pending, sizeof(*to));
-	if (!to)
-		return load_no_memory(load->error);
+	struct network_operation *to = memory_grow(&load->pending, load->n_pending++, sizeof(*to));
 	*to = *operation;
-	return 0;
+}
+
+/* Once all of it was read right. */
+static int append(struct load *load, const struct network_operation *operation, int status)
+{
+	if (!status)
+		operation_append(load, operation);
+	return status;
 }
 
 /* The tensor that a key names. */
@@ -70,7 +76,9 @@ static int read_alloc(struct load *load, struct keys *keys, struct network_opera
 		status = tensor_new(load, keys, name, &operation->tensor);
 	if (!status)
 		status = tensor_parse(keys, "alloc name", &load->network->tensors[operation->tensor]);
-	return status ? status : tensor_born(load, operation->tensor, operation);
+	if (!status)
+		tensor_born(load, operation->tensor, operation);
+	return status;
 }
 
 static int read_open(struct load *load, struct keys *keys, struct network_operation *operation)
@@ -86,7 +94,7 @@ static int read_open(struct load *load, struct keys *keys, struct network_operat
 	struct network_tensor *tensor = &load->network->tensors[operation->tensor];
 	tensor->is_opened = true;
 	tensor->daemon_name = from ? from : name;
-	return operation_append(load, operation);
+	return append(load, operation, 0);
 }
 
 static int read_view(struct load *load, struct keys *keys, struct network_operation *operation)
@@ -124,36 +132,33 @@ static int read_view(struct load *load, struct keys *keys, struct network_operat
 	tensor->frac_bits = view.frac_bits;
 	tensor->base = base;
 	load->network->tensors[network_root(load->network, base)].has_views = true;
-	return operation_append(load, operation);
+	return append(load, operation, 0);
 }
 
-static int forget_one(struct load *load, int tensor, unsigned place)
+static void forget_one(struct load *load, int tensor, unsigned place)
 {
 	const char *name = load->network->tensors[tensor].name;
 	const json_t *there = json_object_get(load->scope, name);
 	if (!there || json_integer_value(there) != tensor)
-		return 0;
-	if (json_object_set_new(load->gone, name, json_integer(place)))
-		return load_no_memory(load->error);
+		return;
+	json_object_set_new(load->gone, name, json_integer(place));
 	json_object_del(load->scope, name);
-	return 0;
 }
 
 /* A tensor's name is not found any more, nor are those of its views, which come after it. */
-static int forget(struct load *load, int tensor, unsigned place)
+static void forget(struct load *load, int tensor, unsigned place)
 {
 	const struct network *network = load->network;
-	int status = forget_one(load, tensor, place);
+	forget_one(load, tensor, place);
 	if (!network->tensors[network_root(network, tensor)].has_views)
-		return status;
-	for (int i = tensor + 1; i < (int)network->n_tensors && !status; i++) {
+		return;
+	for (int i = tensor + 1; i < (int)network->n_tensors; i++) {
 		int base = i;
 		while (base > tensor && network->tensors[base].base != NETWORK_NONE)
 			base = network->tensors[base].base;
 		if (base == tensor)
-			status = forget_one(load, i, place);
+			forget_one(load, i, place);
 	}
-	return status;
 }
 
 static int free_one(struct load *load, struct keys *keys, const char *name, struct network_operation *operation)
@@ -165,8 +170,9 @@ static int free_one(struct load *load, struct keys *keys, const char *name, stru
 		return npumem_error_set(load->error, NPUMEM_INVALID,
 					"%s: \"%.63s\" is one of \"tensors\", which go after their last use",
 					keys->where, name);
-	status = operation_append(load, operation);
-	return status ? status : forget(load, operation->tensor, operation->place);
+	operation_append(load, operation);
+	forget(load, operation->tensor, operation->place);
+	return 0;
 }
 
 static int read_free(struct load *load, struct keys *keys, struct network_operation *operation)
@@ -188,8 +194,7 @@ static int read_free(struct load *load, struct keys *keys, struct network_operat
 
 static int read_seal(struct load *load, struct keys *keys, struct network_operation *operation)
 {
-	int status = read_tensor(load, keys, "seal", &operation->tensor);
-	return status ? status : operation_append(load, operation);
+	return append(load, operation, read_tensor(load, keys, "seal", &operation->tensor));
 }
 
 /* write, expect */
@@ -200,7 +205,7 @@ static int read_write(struct load *load, struct keys *keys, struct network_opera
 		status = keys_needs(keys, "file", &operation->file);
 	if (!status)
 		status = tensor_conversion(keys, "quantize", operation);
-	return status ? status : operation_append(load, operation);
+	return append(load, operation, status);
 }
 
 static int read_read(struct load *load, struct keys *keys, struct network_operation *operation)
@@ -216,7 +221,7 @@ static int read_read(struct load *load, struct keys *keys, struct network_operat
 	if (!status)
 		status = keys_bool(keys, "dequantize", &operation->converts);
 	operation->shape = json_object_get(keys->object, "shape");
-	return status ? status : operation_append(load, operation);
+	return append(load, operation, status);
 }
 
 static int read_fill(struct load *load, struct keys *keys, struct network_operation *operation)
@@ -224,7 +229,7 @@ static int read_fill(struct load *load, struct keys *keys, struct network_operat
 	int status = read_tensor(load, keys, "fill", &operation->tensor);
 	if (!status)
 		status = tensor_value(keys, "value", operation);
-	return status ? status : operation_append(load, operation);
+	return append(load, operation, status);
 }
 
 static int read_copy(struct load *load, struct keys *keys, struct network_operation *operation)
@@ -232,7 +237,7 @@ static int read_copy(struct load *load, struct keys *keys, struct network_operat
 	int status = read_tensor(load, keys, "copy", &operation->tensor);
 	if (!status)
 		status = read_tensor(load, keys, "from", &operation->source);
-	return status ? status : operation_append(load, operation);
+	return append(load, operation, status);
 }
 
 /* npumem-import --host writes such steps; no kind stands for them, as nothing here runs them. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/network/reading/load.h"
 #include "client/ctl/core/words/lists.h"
 #include "client/ctl/core/words/suggest.h"
@@ -25,9 +26,7 @@ static int add_operand(struct load *load, struct keys *keys, const char *role, s
 	int status = load_find(load, keys, name, &tensor);
 	if (status)
 		return status;
-	struct network_operand *operand = load_grow(&network->operands, &network->n_operands, sizeof(*operand));
-	if (!operand)
-		return load_no_memory(load->error);
+	struct network_operand *operand = memory_grow(&network->operands, network->n_operands++, sizeof(*operand));
 	memcpy(operand->role, text, sizeof(text));
 	operand->tensor = tensor;
 	operation->n_operands++;
@@ -68,35 +67,29 @@ static int param_text(struct keys *keys, const char *key, const json_t *value, c
 	return keys_expected(keys, key, "an integer, a word, or a short list of them");
 }
 
+static struct npumem_param *new_param(struct network *network, struct network_operation *operation)
+{
+	operation->n_params++;
+	return memory_grow(&network->params, network->n_params++, sizeof(*network->params));
+}
+
 static int add_param(struct load *load, struct keys *keys, const char *key, const json_t *value,
 		     struct network_operation *operation)
 {
-	struct network *network = load->network;
 	char text[RUNS_PARAM_BYTES];
 	struct npumem_error why = {.status = 0};
 	int status = param_text(keys, key, value, text);
-	struct npumem_param *param =
-		status ? NULL : load_grow(&network->params, &network->n_params, sizeof(*param));
-	if (!param)
-		return status ? status : load_no_memory(load->error);
-	operation->n_params++;
-	if (npumem_param_parse(key, text, param, &why))
+	if (!status && npumem_param_parse(key, text, new_param(load->network, operation), &why))
 		return npumem_error_set(load->error, NPUMEM_INVALID, "%s: %.300s", keys->where, why.message);
-	return 0;
+	return status;
 }
 
-static int add_rounding(struct load *load, struct network_operation *operation)
+static void add_rounding(struct network *network, struct network_operation *operation)
 {
-	struct network *network = load->network;
 	for (unsigned i = 0; i < operation->n_params; i++)
 		if (network->params[operation->param + i].number == network->rounding.number)
-			return 0;
-	struct npumem_param *param = load_grow(&network->params, &network->n_params, sizeof(*param));
-	if (!param)
-		return load_no_memory(load->error);
-	*param = network->rounding;
-	operation->n_params++;
-	return 0;
+			return;
+	*new_param(network, operation) = network->rounding;
 }
 
 static int read_kernel(struct keys *keys, struct network_operation *operation)
@@ -145,7 +138,7 @@ static int check_roles(const struct load *load, struct keys *keys, const struct 
 int runs_read(struct load *load, struct keys *keys, struct network_operation *operation)
 {
 	json_t *object = (json_t *)(uintptr_t)keys->object;
-	const struct network *network = load->network;
+	struct network *network = load->network;
 	int status = read_kernel(keys, operation);
 	if (!status)
 		status = check_run_keys(keys, operation->kernel);
@@ -163,7 +156,10 @@ int runs_read(struct load *load, struct keys *keys, struct network_operation *op
 	}
 	if (!status)
 		status = check_roles(load, keys, operation);
-	if (!status && network->rounding.number)
-		status = add_rounding(load, operation);
-	return status ? status : operation_append(load, operation);
+	if (status)
+		return status;
+	if (network->rounding.number)
+		add_rounding(network, operation);
+	operation_append(load, operation);
+	return 0;
 }

@@ -6,6 +6,8 @@
 
 #include <npumem/client.h>
 
+#include "client/ctl/core/memory.h"
+
 static const char tensor_keys[] = "shape dtype frac_bits layout mode stride rows cols w start_npu address reuse "
 				  "dma_only pinned keep file quantize rounding perm fill expect comment";
 
@@ -21,10 +23,9 @@ int tensor_new(struct load *load, struct keys *keys, const char *name, int *inde
 		return npumem_error_set(load->error, NPUMEM_INVALID,
 					"%s: there is a tensor \"%.63s\" already (%s)", keys->where, name, where);
 	}
-	struct network_tensor *tensor = load_grow(&network->tensors, &network->n_tensors, sizeof(*tensor));
-	*index = (int)network->n_tensors - 1;
-	if (!tensor || json_object_set_new(load->scope, name, json_integer(*index)))
-		return load_no_memory(load->error);
+	*index = (int)network->n_tensors++;
+	struct network_tensor *tensor = memory_grow(&network->tensors, (size_t)*index, sizeof(*tensor));
+	json_object_set_new(load->scope, name, json_integer(*index));
 	*tensor = (struct network_tensor){
 		.name = name, .json = keys->object, .base = NETWORK_NONE, .born = NETWORK_NONE};
 	npumem_spec_init(&tensor->spec);
@@ -155,7 +156,7 @@ int tensor_parse(struct keys *keys, const char *own, struct network_tensor *tens
 	return status ? status : check_content(keys, tensor);
 }
 
-int tensor_born(struct load *load, int index, const struct network_operation *at)
+void tensor_born(struct load *load, int index, const struct network_operation *at)
 {
 	struct network *network = load->network;
 	struct network_tensor *tensor = &network->tensors[index];
@@ -167,17 +168,17 @@ int tensor_born(struct load *load, int index, const struct network_operation *at
 					      .name = at->name,
 					      .tensor = index};
 	tensor->born = (int)network->n_operations;
-	int status = load_emit(load, &operation);
+	load_emit(load, &operation);
 	operation.is_implied = true;
 	/* Read once before, so that nothing is wrong with it here. */
 	keys_string(&keys, "file", &operation.file);
 	tensor_conversion(&keys, "quantize", &operation);
 	operation.kind = NETWORK_WRITE;
-	if (!status && operation.file)
-		status = load_emit(load, &operation);
-	if (status || !json_object_get(tensor->json, "fill"))
-		return status;
+	if (operation.file)
+		load_emit(load, &operation);
+	if (!json_object_get(tensor->json, "fill"))
+		return;
 	operation.kind = NETWORK_FILL;
 	tensor_value(&keys, "fill", &operation);
-	return load_emit(load, &operation);
+	load_emit(load, &operation);
 }

@@ -63,7 +63,6 @@ TEST(orders)
 		ck_assert_mem_eq(values.data, cases[i].expected, sizeof(cases[i].expected));
 		ck_assert_int_eq(values.shape[0], cases[i].perm ? 3 : 2);
 		ck_assert_int_eq(values.dtype, NPUMEM_UINT8);
-		values_deinit(&values);
 	}
 }
 
@@ -94,7 +93,6 @@ TEST(numbers)
 		write_file(bytes, make(bytes, cases[i].descr, false, "(1,)", cases[i].bytes, each));
 		ck_assert_int_eq(values_read(path, NULL, &values, NULL), 0);
 		ck_assert_msg(values.data[0] == cases[i].expected, "%s: %g", cases[i].descr, values.data[0]);
-		values_deinit(&values);
 	}
 }
 
@@ -111,9 +109,7 @@ TEST(damaged)
 			bytes[i] = (char)value;
 			write_file(bytes, value ? n : i);
 			int status = values_read(path, NULL, &values, &error);
-			ck_assert(!status || (error.message[0] && !values.data));
-			if (!status)
-				values_deinit(&values);
+			ck_assert(!status || error.message[0]);
 		}
 	}
 	struct values values;

@@ -37,7 +37,6 @@ TEST(three_forms)
 		ck_assert_int_eq(run->line, i ? 0 : 3);
 		ck_assert_uint_eq(run->place, 3);
 		ck_assert(!strcmp(network.folder, "/tmp/"));
-		network_deinit(&network);
 	}
 }
 
@@ -49,7 +48,6 @@ TEST(one_operation_over_lines)
 	ck_assert_str_eq(kinds(&network), "as");
 	ck_assert_int_eq(network.operations[0].line, 2);
 	ck_assert_int_eq(network.operations[1].line, 6);
-	network_deinit(&network);
 }
 
 #define T(name) "\"" name "\": {\"shape\": [1,2,3,4], \"dtype\": \"fx8\", \"frac_bits\": 4"
@@ -82,7 +80,6 @@ TEST(lives_of_declared_tensors)
 	ck_assert_uint_eq(network.operations[9].part, 1);
 	ck_assert_uint_eq(network.operations[10].part, 2);
 	ck_assert_int_eq(network.tensors[2].born, 7);
-	network_deinit(&network);
 }
 
 TEST(a_view_keeps_its_base)
@@ -103,7 +100,6 @@ TEST(a_view_keeps_its_base)
 	ck_assert_int_eq(place.dtype, NPUMEM_FX8);
 	ck_assert(network_array(&network, 2, &place));
 	ck_assert_int_eq(place.shape.h, 4);
-	network_deinit(&network);
 }
 
 TEST(a_name_can_be_used_again)
@@ -114,7 +110,6 @@ TEST(a_name_can_be_used_again)
 		   &network);
 	ck_assert_str_eq(kinds(&network), "avfav");
 	ck_assert_int_eq(network.operations[4].tensor, 3);
-	network_deinit(&network);
 }
 
 TEST(a_numbered_family_and_the_rounding_of_all)
@@ -136,7 +131,6 @@ TEST(a_numbered_family_and_the_rounding_of_all)
 	ck_assert_str_eq(network.operands[run->operand].role, "in0");
 	ck_assert_uint_eq(run->n_params, 1);
 	ck_assert_int_eq(network.params[run->param].values[0], NPUMEM_NEAREST);
-	network_deinit(&network);
 }
 
 /* What is wrong is said with operation, line, key, and what was perhaps meant. */

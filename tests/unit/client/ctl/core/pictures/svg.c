@@ -30,7 +30,7 @@ static char *device(const struct npumem_tensor *const *tensors, unsigned n, cons
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
 	ck_assert_ptr_nonnull(out);
-	ck_assert_int_eq(svg_device_draw(out, &many, tensors, n, how, NULL), 0);
+	svg_device_draw(out, &many, tensors, n, how);
 	fclose(out);
 	return text;
 }
@@ -127,7 +127,7 @@ TEST(addresses_on_large_devices)
 	char *text = NULL;
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
-	ck_assert_int_eq(svg_address_draw(out, &many, addresses, 3, NULL), 0);
+	svg_address_draw(out, &many, addresses, 3);
 	fclose(out);
 	ck_assert_ptr_nonnull(strstr(text, ">B = 45907968: NPU 700, offset 32768<"));
 	ck_assert_ptr_nonnull(strstr(text, "C: address 67108863 = 1023 * 65536 + 65535; NPU 1023, offset 65535"));
@@ -171,7 +171,7 @@ TEST(features_of_large_tensors)
 	char *text = NULL;
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
-	ck_assert_int_eq(svg_tensor_features(out, &many, &a, 0, NULL), 0);
+	svg_tensor_features(out, &many, &a, 0);
 	fclose(out);
 	ck_assert_ptr_nonnull(strstr(text, "the first 1 of 1 n and 4 of 10 block rows"));
 	ck_assert_ptr_nonnull(strstr(text, "feature (0,4095); NPU 1023, block row 3, offset 384"));

@@ -24,7 +24,6 @@ TEST(the_latest_counts)
 	ck_assert_ptr_null(parts_of(&parts, 1));
 	for (unsigned i = 0; i < 3; i++)
 		ck_assert_uint_ne(parts.list[i].by, PARTS_NONE);
-	parts_deinit(&parts);
 }
 
 TEST(others_are_refused)
@@ -35,7 +34,6 @@ TEST(others_are_refused)
 	ck_assert_int_eq(add(&parts, 2, 3, 5, "a", "x"), NPUMEM_INVALID);
 	ck_assert_int_eq(add(&parts, 2, 4, 5, "a", "b"), NPUMEM_INVALID);
 	ck_assert_uint_eq(parts.n, 1);
-	parts_deinit(&parts);
 }
 
 TEST(what_is_missing)
@@ -51,5 +49,4 @@ TEST(what_is_missing)
 	json_decref(missing);
 	parts_whole(&parts, &whole);
 	ck_assert(whole.shard == 1 && whole.n_shards == 1 && whole.time == 6 && !strcmp(whole.id, "a"));
-	parts_deinit(&parts);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/memory.h"
 #include "client/ctl/core/vectors/golden.h"
 #include "client/ctl/core/vectors/mapping.h"
 #include "tests/support/test.h"
@@ -47,7 +48,7 @@ static json_t *recorded(const struct vectors_case *one, const struct npumem_kern
 		const struct vectors_tensor *tensor = &one->tensors[i];
 		struct mapping mapping;
 		ck_assert_int_eq(mapping_tensor(one, tensor, &mapping, &error), 0);
-		void *data = malloc(tensor->n * npumem_dtype_bytes(tensor->dtype));
+		void *data = memory_data(tensor->n, npumem_dtype_bytes(tensor->dtype));
 		mapping_pack(tensor, &mapping, data);
 		golden.tensors[golden.n_tensors++] = (struct golden_tensor){
 			.role = tensor->role,
@@ -61,8 +62,6 @@ static json_t *recorded(const struct vectors_case *one, const struct npumem_kern
 	}
 	json_t *json = golden_case(&golden, 7);
 	ck_assert_ptr_nonnull(json);
-	for (unsigned i = 0; i < golden.n_tensors; i++)
-		free((void *)(uintptr_t)golden.tensors[i].data);
 	return json;
 }
 
@@ -160,7 +159,6 @@ static void expect(json_t *json, const char *key, const char *role, const char *
 	}
 	char *is = json_dumps(of, JSON_COMPACT | JSON_ENCODE_ANY);
 	ck_assert_str_eq(is, text);
-	free(is);
 	json_decref(of);
 	json_decref(json);
 }

@@ -16,12 +16,6 @@ static void lives_of(const char *text, struct network *network, struct lives *li
 	ck_assert_msg(!lives_compute(network, &geometry, lives, &error), "%s", error.message);
 }
 
-static void lives_end(struct network *network, struct lives *lives)
-{
-	lives_deinit(lives);
-	network_deinit(network);
-}
-
 TEST(peak_and_offsets)
 {
 	struct network network;
@@ -45,7 +39,6 @@ TEST(peak_and_offsets)
 	ck_assert_uint_eq(lives.list[0].to, 3);
 	/* Nothing frees d. */
 	ck_assert_uint_eq(lives.list[3].to, network.n_operations);
-	lives_end(&network, &lives);
 }
 
 TEST(what_lives_too_long)
@@ -57,7 +50,6 @@ TEST(what_lives_too_long)
 		 &network, &lives);
 	ck_assert_int_eq(lives.peak, 1024);
 	ck_assert_int_eq(lives.least, 512);
-	lives_end(&network, &lives);
 }
 
 TEST(no_room)
@@ -68,13 +60,11 @@ TEST(no_room)
 	ck_assert_int_eq(lives.peak, 1152);
 	ck_assert_uint_eq(lives.crowded, 1);
 	ck_assert_int_eq(lives.list[1].offset, NPUMEM_ANY);
-	lives_end(&network, &lives);
 	/* In pieces: two holes of 384 bytes. */
 	lives_of(A("a", "384") A("b", "128") A("c", "384") "{\"free\": [\"a\", \"c\"]}\n" A("d", "640"), &network,
 		 &lives);
 	ck_assert_int_eq(lives.peak, 896);
 	ck_assert_uint_eq(lives.crowded, 3);
-	lives_end(&network, &lives);
 }
 
 TEST(addresses_are_kept)
@@ -89,11 +79,9 @@ TEST(addresses_are_kept)
 	ck_assert_int_eq(lives.list[0].offset, 256);
 	ck_assert_int_eq(lives.list[1].offset, 384);
 	ck_assert_uint_eq(lives.crowded, lives.n);
-	lives_end(&network, &lives);
 	snprintf(text, sizeof(text), "%s%s", A("a", "384"), fixed);
 	lives_of(text, &network, &lives);
 	ck_assert_uint_eq(lives.crowded, 1);
-	lives_end(&network, &lives);
 }
 
 TEST(what_no_device_holds)
@@ -105,7 +93,6 @@ TEST(what_no_device_holds)
 	file_loads(A("a", "64") A("b", "4096"), &network);
 	ck_assert_int_eq(lives_compute(&network, &geometry, &lives, &error), NPUMEM_INVALID);
 	ck_assert_msg(strstr(error.message, "operation 2 (line 2), alloc b: "), "%s", error.message);
-	network_deinit(&network);
 }
 
 TEST(opened_ones_are_counted_apart)
@@ -117,5 +104,4 @@ TEST(opened_ones_are_counted_apart)
 	ck_assert_uint_eq(lives.n, 1);
 	ck_assert_uint_eq(lives.n_opened, 1);
 	ck_assert_int_eq(lives.peak, 128);
-	lives_end(&network, &lives);
 }
