@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/kernels/kernels.h"
 
 static int call_parse(struct ctl *ctl, const struct args *args, struct call *call,
 		      const char *names[NPUMEM_OPERANDS_MAX])

@@ -2,7 +2,7 @@
 #ifndef CTL_CALL_H
 #define CTL_CALL_H
 
-#include "client/ctl/core/words/args.h"
+#include "client/ctl/core/words/words.h"
 #include "client/ctl/ctl.h"
 
 struct call {

@@ -9,12 +9,10 @@
 #include <unistd.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/kernels/describe.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/terminal.h"
-#include "client/ctl/core/words/kinds.h"
-#include "client/ctl/core/words/numbers.h"
-#include "client/ctl/core/words/suggest.h"
+#include "client/ctl/core/words/words.h"
 
 static const struct row {
 	const char *name, *synopsis, *summary;

@@ -2,7 +2,7 @@
 #ifndef CTL_COMMAND_H
 #define CTL_COMMAND_H
 
-#include "client/ctl/core/words/args.h"
+#include "client/ctl/core/words/words.h"
 #include "client/ctl/ctl.h"
 
 struct command {

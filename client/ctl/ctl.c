@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/ctl/core/words/suggest.h"
+#include "client/ctl/core/words/words.h"
 
 enum { CTL_RETRY_MS = 50 };
 

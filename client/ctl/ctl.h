@@ -7,7 +7,7 @@
 
 #include <npumem/client.h>
 
-#include "client/ctl/core/words/args.h"
+#include "client/ctl/core/words/words.h"
 
 /* Exit codes. CTL_LOST: of what a sweep was to find out nothing is known, as it had no daemon. */
 enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2, CTL_LOST = 3 };

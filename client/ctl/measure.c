@@ -9,15 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/ctl/core/arrays/array.h"
-#include "client/ctl/core/kernels/describe.h"
+#include "client/ctl/core/arrays/stream.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/output/table.h"
 #include "client/ctl/core/output/terminal.h"
-#include "client/ctl/core/words/numbers.h"
-#include "client/ctl/core/words/spec.h"
+#include "client/ctl/core/words/words.h"
 
 enum { MEASURE_BELOW = 2, MEASURE_ABOVE = 4 };
 

@@ -3,9 +3,9 @@
 #ifndef CTL_MEASURE_H
 #define CTL_MEASURE_H
 
-#include "client/ctl/core/arrays/formats.h"
-#include "client/ctl/core/kernels/question.h"
-#include "client/ctl/core/words/args.h"
+#include "client/ctl/core/arrays/values.h"
+#include "client/ctl/core/kernels/kernels.h"
+#include "client/ctl/core/words/words.h"
 #include "client/ctl/ctl.h"
 
 enum { MEASURE_CANDIDATES_MAX = 12, MEASURE_TEXT_BYTES = 160 };

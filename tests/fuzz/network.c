@@ -3,8 +3,7 @@
 #include <stdio.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/network/planning/lives.h"
-#include "client/ctl/core/network/planning/timeline.h"
+#include "client/ctl/core/network/planning/planning.h"
 #include "tests/fuzz/file.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/arrays/array.h"
-#include "client/ctl/core/arrays/formats.h"
 #include "client/ctl/core/arrays/stream.h"
 #include "client/ctl/core/arrays/values.h"
 #include "client/ctl/core/memory.h"

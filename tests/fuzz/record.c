@@ -3,9 +3,7 @@
 #include <stdio.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/report/chronicle.h"
-#include "client/ctl/core/report/page.h"
-#include "client/ctl/core/report/trace.h"
+#include "client/ctl/core/report/report.h"
 #include "tests/fuzz/file.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/vectors/mapping.h"
-#include "client/ctl/core/vectors/variant.h"
+#include "client/ctl/core/vectors/vectors.h"
 #include "tests/fuzz/file.h"
 #include "tests/fuzz/fuzz.h"
 

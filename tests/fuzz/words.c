@@ -6,10 +6,7 @@
 #include <npumem/numeric.h>
 
 #include "client/ctl/core/arrays/slice.h"
-#include "client/ctl/core/kernels/question.h"
-#include "client/ctl/core/kernels/roles.h"
-#include "client/ctl/core/words/numbers.h"
-#include "client/ctl/core/words/spec.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/words/words.h"
 #include "tests/fuzz/fuzz.h"
 

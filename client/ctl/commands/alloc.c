@@ -6,8 +6,7 @@
 
 #include "client/ctl/bar.h"
 #include "client/ctl/core/output/present.h"
-#include "client/ctl/core/words/numbers.h"
-#include "client/ctl/core/words/spec.h"
+#include "client/ctl/core/words/words.h"
 
 enum { ALLOC_WAIT_SECONDS_MAX = 1000000 };
 

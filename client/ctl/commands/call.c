@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/words/suggest.h"
+#include "client/ctl/core/words/words.h"
 
 static const struct option call_options[] = {
 	{"--list", NULL, "prints the methods", false},

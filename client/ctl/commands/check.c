@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/network/files.h"
-#include "client/ctl/core/words/numbers.h"
-#include "client/ctl/network/checked.h"
+#include "client/ctl/core/network/network.h"
+#include "client/ctl/core/words/words.h"
+#include "client/ctl/network/networks.h"
 
 static const struct option check_options[] = {
 	VARIANTS_OPTIONS,

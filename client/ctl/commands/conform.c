@@ -5,16 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/ctl/conform/golden_run.h"
-#include "client/ctl/conform/sweeping.h"
-#include "client/ctl/conform/trial.h"
-#include "client/ctl/conform/vector_files.h"
+#include "client/ctl/conform/conform.h"
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/output/terminal.h"
 #include "client/ctl/core/vectors/vectors.h"
-#include "client/ctl/core/words/kinds.h"
+#include "client/ctl/core/words/words.h"
 
 static const struct option conform_options[] = {
 	VARIANTS_OPTIONS,

@@ -4,13 +4,12 @@
 #include <string.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/arrays/array.h"
-#include "client/ctl/core/arrays/compare.h"
+#include "client/ctl/core/arrays/stream.h"
 #include "client/ctl/core/arrays/values.h"
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
-#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/words.h"
 
 static const struct option diff_options[] = {
 	{"--within", "E", "differences up to E are none", false},

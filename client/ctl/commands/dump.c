@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/words.h"
 
 enum { DUMP_LINE = 16, DUMP_CALL_BYTES = 1 << 20 };
 

@@ -2,7 +2,7 @@
 #include "client/ctl/command.h"
 
 #include "client/ctl/bar.h"
-#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/words.h"
 
 static int fill_run(struct ctl *ctl, const struct args *args)
 {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/words.h"
 #include "client/ctl/users.h"
 
 static const char *const accesses[] = {

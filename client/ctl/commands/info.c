@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 
-#include "client/ctl/core/output/facts.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/users.h"
 

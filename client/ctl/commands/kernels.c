@@ -3,8 +3,7 @@
 #include <unistd.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/kernels/describe.h"
-#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/output/terminal.h"
 
 static const struct option kernels_options[] = {
@@ -63,6 +62,7 @@ const struct command kernels_command = {
 	.most = 1,
 	.run = kernels_run,
 	.notes = "  npumemctl kernels conv2d        (or: npumemctl run conv2d --help)\n"
-		 "describes a kernel: its tensors and their shapes, its parameters with their values and defaults,\n"
+		 "describes a kernel: its tensors and their shapes, its parameters with their values and "
+		 "defaults,\n"
 		 "its types, where it rounds, and the source of its formula.",
 };

@@ -3,11 +3,11 @@
 #include <inttypes.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/arrays/formats.h"
+#include "client/ctl/core/arrays/values.h"
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
-#include "client/ctl/core/words/spec.h"
+#include "client/ctl/core/words/words.h"
 
 static const struct option load_options[] = {
 	SPEC_OPTIONS,

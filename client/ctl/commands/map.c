@@ -11,8 +11,7 @@
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/output/terminal.h"
 #include "client/ctl/core/pictures/picture.h"
-#include "client/ctl/core/pictures/svg_device.h"
-#include "client/ctl/core/pictures/svg_tensor.h"
+#include "client/ctl/core/pictures/svg.h"
 
 static const struct option map_options[] = {
 	{"--svg", "FILE", "writes the picture to FILE as SVG", false},

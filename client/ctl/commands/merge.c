@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/sweep/junit.h"
-#include "client/ctl/core/sweep/merge.h"
 #include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/sweep/sweep.h"
 
 enum { MERGE_LIST_BYTES = 160 };
 

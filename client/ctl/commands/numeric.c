@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/ctl/core/kernels/question.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"

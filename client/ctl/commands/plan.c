@@ -6,17 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/ctl/core/network/planning/batches.h"
-#include "client/ctl/core/network/planning/optimize.h"
+#include "client/ctl/core/network/planning/planning.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/output/table.h"
 #include "client/ctl/core/output/terminal.h"
-#include "client/ctl/core/pictures/svg_address.h"
-#include "client/ctl/core/pictures/svg_tensor.h"
-#include "client/ctl/core/words/numbers.h"
-#include "client/ctl/core/words/spec.h"
-#include "client/ctl/network/lifetimes.h"
+#include "client/ctl/core/pictures/svg.h"
+#include "client/ctl/core/words/words.h"
+#include "client/ctl/network/networks.h"
 
 #define CHIPS "bm1684, bm1684x, bm1690, sg2260, sg2380"
 

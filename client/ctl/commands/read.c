@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "client/ctl/core/arrays/array.h"
+#include "client/ctl/core/arrays/stream.h"
 #include "client/ctl/core/arrays/values.h"
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/records/recording.h"
+#include "client/ctl/records/records.h"
 
 static const struct option record_options[] = {
 	{"--snapshot", "DIR", "begins with a snapshot, into DIR, which replay takes", false},
@@ -43,7 +43,8 @@ const struct command record_command = {
 	.least = 1,
 	.most = 1,
 	.run = record_run,
-	.notes = "For root and the daemon's uid. FILE is new. A device with tensors needs --snapshot, and --state-dir of "
+	.notes = "For root and the daemon's uid. FILE is new. A device with tensors needs --snapshot, and "
+		 "--state-dir of "
 		 "npumemd.\n"
 		 "If this command is slower than the requests, the recording is lost and cannot be replayed.",
 };

@@ -18,11 +18,10 @@
 #include <npumem/record.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/conform/sweeping.h"
+#include "client/ctl/conform/conform.h"
 #include "client/ctl/core/output/present.h"
-#include "client/ctl/core/sweep/merge.h"
-#include "client/ctl/records/partial.h"
-#include "client/ctl/records/snapshotting.h"
+#include "client/ctl/core/sweep/sweep.h"
+#include "client/ctl/records/records.h"
 
 enum { LISTEN_FD = 3 }; /* where a daemon looks for the socket that it is handed */
 

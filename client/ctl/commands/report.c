@@ -1,7 +1,7 @@
 /* report: a record as a page for a browser. */
 #include "client/ctl/command.h"
-#include "client/ctl/core/report/page.h"
-#include "client/ctl/records/rendering.h"
+#include "client/ctl/core/report/report.h"
+#include "client/ctl/records/records.h"
 
 static int report_run(struct ctl *ctl, const struct args *args)
 {

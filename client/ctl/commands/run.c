@@ -6,8 +6,7 @@
 
 #include "client/ctl/bar.h"
 #include "client/ctl/call.h"
-#include "client/ctl/core/kernels/describe.h"
-#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/output/terminal.h"
 
@@ -29,8 +28,9 @@ static void run_text(const struct npumem_done *done, bool timed)
 	for (unsigned i = 0; i < done->n_destroyed; i++)
 		printf("destroyed %" PRId64 " byte%s of %s, first at NPU %" PRId64 ", offsets %" PRId64
 		       " to %" PRId64 "\n",
-		       done->destroyed[i]->total_bytes, present_s((uint64_t)done->destroyed[i]->total_bytes), done->destroyed[i]->name, done->destroyed[i]->npu,
-		       done->destroyed[i]->offset, done->destroyed[i]->offset + done->destroyed[i]->bytes - 1);
+		       done->destroyed[i]->total_bytes, present_s((uint64_t)done->destroyed[i]->total_bytes),
+		       done->destroyed[i]->name, done->destroyed[i]->npu, done->destroyed[i]->offset,
+		       done->destroyed[i]->offset + done->destroyed[i]->bytes - 1);
 }
 
 static int run_run(struct ctl *ctl, const struct args *args)

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/records/snapshotting.h"
+#include "client/ctl/records/records.h"
 
 static int next(struct ctl *ctl, void *context, const struct npumem_piece **piece)
 {

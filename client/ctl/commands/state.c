@@ -9,7 +9,6 @@
 
 #include "client/ctl/command.h"
 
-#include "client/ctl/core/output/facts.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/metrics.h"
 #include "client/ctl/core/output/present.h"

@@ -5,13 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/ctl/core/network/files.h"
+#include "client/ctl/core/network/network.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/output/table.h"
 #include "client/ctl/core/output/terminal.h"
-#include "client/ctl/network/lifetimes.h"
-#include "client/ctl/network/samples.h"
+#include "client/ctl/network/networks.h"
 
 static const struct option submit_options[] = {
 	{"--out", "DIR",

@@ -17,7 +17,7 @@
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/metrics.h"
 #include "client/ctl/core/output/present.h"
-#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/words.h"
 #include "client/ctl/devices/devices.h"
 #include "client/ctl/users.h"
 

@@ -1,7 +1,7 @@
 /* trace: a record as a timeline for a trace viewer. */
 #include "client/ctl/command.h"
-#include "client/ctl/core/report/trace.h"
-#include "client/ctl/records/rendering.h"
+#include "client/ctl/core/report/report.h"
+#include "client/ctl/records/records.h"
 
 static int trace_run(struct ctl *ctl, const struct args *args)
 {

@@ -4,7 +4,7 @@
 #include "client/ctl/core/arrays/slice.h"
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/present.h"
-#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/words.h"
 
 static const struct option view_options[] = {
 	{"--shape", "N,C,H,W", "the same elements in another shape, instead of ranges", false},

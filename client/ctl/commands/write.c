@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 
-#include "client/ctl/core/arrays/array.h"
+#include "client/ctl/core/arrays/stream.h"
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/present.h"
-#include "client/ctl/core/words/spec.h"
+#include "client/ctl/core/words/words.h"
 
 static const struct option write_options[] = {
 	{"--quantize", NULL, "takes float32 or float64: fx = Round(real * 2^frac_bits), saturated", false},

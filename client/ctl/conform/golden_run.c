@@ -1,14 +1,13 @@
 /* Recording: what can be refused (the tensors' types, the file) is refused before the kernel runs; then the inputs
  * are read, since an output may lie on one of them, then the outputs. Does not keep others from writing between.
  */
-#include "client/ctl/conform/golden_run.h"
+#include "client/ctl/conform/conform.h"
 
 #include "client/ctl/call.h"
-#include "client/ctl/core/arrays/array.h"
-#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/arrays/stream.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/vectors/golden.h"
-#include "client/ctl/core/vectors/recorded_file.h"
+#include "client/ctl/core/vectors/vectors.h"
 
 struct run {
 	struct ctl *ctl;

@@ -1,5 +1,5 @@
 /* What conform, check and replay share as sweeps. */
-#include "client/ctl/conform/sweeping.h"
+#include "client/ctl/conform/conform.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* One golden vector on the device. The tensors are anonymous and live as long as the trial; after the allocation
  * everything is sent at once, so that a trial costs two round trips. */
-#include "client/ctl/conform/trial.h"
+#include "client/ctl/conform/conform.h"
 
 #include <inttypes.h>
 #include <string.h>

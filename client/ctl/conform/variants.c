@@ -1,10 +1,10 @@
 /* Placements from the command line: every combination of layouts, start NPUs and modes. */
-#include "client/ctl/conform/variants.h"
+#include "client/ctl/conform/conform.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/words.h"
 
 /* A list of names by `parse`. */
 static int names_parse(struct ctl *ctl, const char *what, const char *text, int (*parse)(const char *),

@@ -1,5 +1,5 @@
 /* A walk over files and folders. */
-#include "client/ctl/conform/vector_files.h"
+#include "client/ctl/conform/conform.h"
 
 #include <dirent.h>
 #include <errno.h>

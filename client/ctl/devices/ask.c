@@ -1,7 +1,7 @@
 /* A process for each device: what a daemon or a connection that hangs can block is that process alone, which is
  * killed. Owns the processes and the pipes from them. */
 #define _GNU_SOURCE /* pipe2, gethostname */
-#include "client/ctl/devices/ask.h"
+#include "client/ctl/devices/devices.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/ctl/core/devices/slurm.h"
+#include "client/ctl/core/devices/list.h"
 #include "client/ctl/core/memory.h"
 
 /* ---- the list of devices ---- */

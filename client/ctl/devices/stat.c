@@ -1,7 +1,7 @@
 /* What all devices hold and did: a line each, or their metrics for a scrape. */
 #include <string.h>
 
-#include "client/ctl/core/devices/labels.h"
+#include "client/ctl/core/devices/list.h"
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/table.h"
 #include "client/ctl/devices/devices.h"

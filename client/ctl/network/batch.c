@@ -1,6 +1,6 @@
 /* What fits one message (npumem_submit). Invariant: n, n_fields and n_operands are within the daemon's caps, so
  * that it never refuses a batch for its size; arrays do not overlap in the segment. */
-#include "client/ctl/network/batch.h"
+#include "client/ctl/network/networks.h"
 
 enum {
 	BATCH_OPERATION_FIELDS = 12, /* itself, its group, tensor, segment, offset, … */

@@ -1,7 +1,7 @@
 /* Reports of a check: text, JSON and JUnit. A layer's failures that are the same are printed once, with their
  * placements.
  */
-#include "client/ctl/network/checked.h"
+#include "client/ctl/network/networks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/table.h"
 #include "client/ctl/core/output/terminal.h"
-#include "client/ctl/core/sweep/junit.h"
+#include "client/ctl/core/sweep/sweep.h"
 
 const char *checked_base(const char *path)
 {

@@ -1,5 +1,5 @@
 /* A row for each operation that costs. Cycles are there only where rates are declared; it never gives a time. */
-#include "client/ctl/network/costing.h"
+#include "client/ctl/network/networks.h"
 
 #include <inttypes.h>
 #include <unistd.h>

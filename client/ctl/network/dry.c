@@ -1,9 +1,8 @@
-#include "client/ctl/network/dry.h"
+#include "client/ctl/network/networks.h"
 
 #include <inttypes.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/network/execute.h"
 
 void dry_run(struct ctl *ctl, const struct network *network, struct dry *dry)
 {

@@ -1,13 +1,13 @@
 /* Operations that the daemon runs in one message: put into the batch, sent when something else is to come.
  * Invariant: an operation that cannot be put there has changed nothing; a parallel group is in one message. How an
  * array that is too large for that moves is transfer.c's. */
-#include "client/ctl/network/execute.h"
+#include "client/ctl/network/networks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/network/files.h"
+#include "client/ctl/core/network/network.h"
 
 /* ---- sending ---- */
 

@@ -1,6 +1,6 @@
 /* Executes a network. Invariant: operations take effect in the order of the network, so an error names the first
  * that is wrong, and those before it have run. What goes in one message is enqueue.c's. */
-#include "client/ctl/network/execute.h"
+#include "client/ctl/network/networks.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Comparisons. Where an array is not what is expected, the expected one is put in its place, so that each layer is
  * judged by itself; one placement after another, each with tensors of its own. */
-#include "client/ctl/network/layers.h"
+#include "client/ctl/network/networks.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,9 +8,8 @@
 #include <string.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/network/files.h"
-#include "client/ctl/core/pictures/svg_tensor.h"
-#include "client/ctl/network/samples.h"
+#include "client/ctl/core/network/network.h"
+#include "client/ctl/core/pictures/svg.h"
 
 /* The comparison of an operation in this placement: one for all samples. */
 static struct layers_case *find_case(struct layers *layers, size_t operation)

@@ -1,17 +1,16 @@
 /* Tensors and their lives as text and as JSON. Operations are counted as in the file. */
-#include "client/ctl/network/lifetimes.h"
+#include "client/ctl/network/networks.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/network/planning/timeline.h"
+#include "client/ctl/core/network/planning/planning.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/output/table.h"
 #include "client/ctl/core/output/terminal.h"
-#include "client/ctl/network/costing.h"
 
 /* The operation of the file that i is, or was made for. */
 static unsigned number(const struct network *network, size_t i)

@@ -1,7 +1,7 @@
 /* Where there is room for all tensors of the network at once they stay from the first sample to the last,
  * constants are written once, and what is left is one list that the daemon keeps, if it fits one. Else each sample
  * is a run of its own. */
-#include "client/ctl/network/samples.h"
+#include "client/ctl/network/networks.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 /* Arrays larger than a batch: a piece at a time through the segment, so that memory does not grow with them. A
  * failure between two pieces leaves a part written. */
-#include "client/ctl/network/samples.h"
+#include "client/ctl/network/networks.h"
 
 #include <string.h>
 
-#include "client/ctl/core/network/files.h"
+#include "client/ctl/core/network/network.h"
 
 /* The model's shape, or the tensor's; samples are its first extent of 1, or come before it. */
 static int dims_of(const struct execute *execute, const struct network_operation *operation,

@@ -1,6 +1,6 @@
 /* Invariant: what the handler of signals removes is ours alone: a name is noted before its file is made, and while
  * the directory gets its name the signals wait. */
-#include "client/ctl/records/partial.h"
+#include "client/ctl/records/records.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -87,7 +87,8 @@ static void warn_left(const char *prefix, int n, const char *name)
 	struct npumem_error text;
 	npumem_error_clear(&text);
 	npumem_error_set(&text, NPUMEM_INVALID,
-			 "%.*s%.200s was left by an npumemctl that was killed, and can be removed", n, prefix, name);
+			 "%.*s%.200s was left by an npumemctl that was killed, and can be removed", n, prefix,
+			 name);
 	fprintf(stderr, "npumemctl: %s\n", text.message);
 }
 

@@ -1,11 +1,9 @@
 /* What a daemon answers to all its clients, into a file, until SIGINT or SIGTERM. */
-#include "client/ctl/records/recording.h"
+#include "client/ctl/records/records.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <time.h>
-
-#include "client/ctl/records/snapshotting.h"
 
 static volatile sig_atomic_t interrupted;
 

@@ -1,6 +1,6 @@
 /* A live record is in memory, and gone with the process. OUT is made when all that is to be in it is there. */
 #define _GNU_SOURCE /* memfd_create */
-#include "client/ctl/records/rendering.h"
+#include "client/ctl/records/records.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,8 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/ctl/core/report/chronicle.h"
-#include "client/ctl/records/recording.h"
+#include "client/ctl/core/report/report.h"
 
 const struct option rendering_options[] = {
 	{"--live", NULL, "records now, until it is interrupted, instead of RECORD", false},

@@ -1,5 +1,5 @@
 /* Owns nothing beyond a call. */
-#include "client/ctl/records/snapshotting.h"
+#include "client/ctl/records/records.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/records/partial.h"
 
 /* It does not exist, or is an empty directory; a symbolic link may belong to another user, and is not followed. */
 static int check_target(struct ctl *ctl, const char *path)

@@ -12,7 +12,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "client/lib/addresses/peer.h"
 #include "client/lib/connection/clock.h"
 
 #define ADDRESS_SYSTEM_PATH "/run/npumem/npumem.sock"

@@ -2,7 +2,7 @@
  * there. All folders of `at` were found safe, so only root, the caller and the peer can change what a step finds
  * by `at`. */
 #define _GNU_SOURCE
-#include "client/lib/addresses/folders.h"
+#include "client/lib/addresses/address.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Compares the uid of the socket's other end with those that the caller trusts; folders.c judges the path. */
 #define _GNU_SOURCE /* struct ucred, secure_getenv */
-#include "client/lib/addresses/peer.h"
+#include "client/lib/addresses/address.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "client/lib/addresses/folders.h"
 
 bool peer_uid(int fd, uid_t *uid)
 {

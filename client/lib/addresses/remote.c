@@ -2,7 +2,7 @@
  * configuration; this file has neither keys nor passwords. A shell runs at the other end: it gets one command,
  * whose one variable word is quoted. */
 #define _GNU_SOURCE /* secure_getenv */
-#include "client/lib/addresses/remote.h"
+#include "client/lib/addresses/address.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * past it fail, harmlessly), so that a refusal to start can be quoted instead of being printed beside the caller's
  * own message; $NPUMEM_SPAWN_LOG names a file to have it in full. */
 #define _GNU_SOURCE /* memfd_create, seals, pipe2, secure_getenv */
-#include "client/lib/addresses/spawn.h"
+#include "client/lib/addresses/address.h"
 
 #include <errno.h>
 #include <fcntl.h>

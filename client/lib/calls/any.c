@@ -5,7 +5,6 @@
 
 #include "client/lib/connection/engine/engine.h"
 #include "client/lib/json/json.h"
-#include "client/lib/json/json_read.h"
 
 enum { METHOD_NAMES_BYTES = 400 };
 

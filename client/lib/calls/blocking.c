@@ -1,7 +1,7 @@
 /* The calls that wait: each the form that does not, and waiting for its answer. */
 #include <npumem/record.h>
 
-#include "client/lib/connection/call.h"
+#include "client/lib/connection/connection.h"
 #include "client/lib/messages/result.h"
 
 #define ASYNC call_answered, &call, NULL, error

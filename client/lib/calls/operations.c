@@ -1,5 +1,5 @@
 /* Operations that carry no data and are answered with a Done: fill, copy, run. */
-#include "client/lib/calls/operations.h"
+#include "client/lib/calls/calls.h"
 
 #include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"

@@ -8,9 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/lib/calls/operations.h"
-#include "client/lib/calls/segments.h"
-#include "client/lib/calls/staging.h"
+#include "client/lib/calls/calls.h"
 #include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 

@@ -1,5 +1,5 @@
 /* A snapshot, piece by piece. */
-#include "client/lib/calls/snapshot.h"
+#include "client/lib/calls/calls.h"
 
 #include <string.h>
 

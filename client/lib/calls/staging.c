@@ -1,11 +1,10 @@
 /* Checks what the daemon would have checked, as it knows nothing of these segments. A continuous piece is sent
  * from and received where it lies; one with strides through an array of its own. */
-#include "client/lib/calls/staging.h"
+#include "client/lib/calls/calls.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/lib/calls/transfer.h"
 #include "client/lib/connection/engine/engine.h"
 
 /* ---- checks ---- */

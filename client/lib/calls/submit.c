@@ -1,8 +1,7 @@
 /* Many operations in one message. */
 #include <string.h>
 
-#include "client/lib/calls/operations.h"
-#include "client/lib/calls/staging.h"
+#include "client/lib/calls/calls.h"
 #include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"

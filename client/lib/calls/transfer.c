@@ -1,7 +1,7 @@
 /* Writing and reading host arrays.
  * Whole tensors are cut into chunks at element boundaries; a few are kept in flight, so that the socket, this
  * process and the daemon work at once, and no more of a tensor is queued than that. */
-#include "client/lib/calls/transfer.h"
+#include "client/lib/calls/calls.h"
 
 #include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"

@@ -1,6 +1,6 @@
 /* Waiting. Invariant: a `struct call` on a stack is known to a request only while call_wait runs, or its caller is
  * about to call it. A callback may close the connection meanwhile: all requests are answered then. */
-#include "client/lib/connection/call.h"
+#include "client/lib/connection/connection.h"
 
 #include "client/lib/connection/engine/engine.h"
 

@@ -1,6 +1,6 @@
 /* The time that timeouts are measured by. */
-#ifndef CLIENT_LIB_CLOCK_H
-#define CLIENT_LIB_CLOCK_H
+#ifndef LIB_CONNECTION_CLOCK_H
+#define LIB_CONNECTION_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
@@ -29,5 +29,10 @@ static inline int clock_left(int64_t then)
 	int64_t left = (then - clock_now() + 999999) / 1000000;
 	return left < 0 ? 0 : left > INT32_MAX ? INT32_MAX : (int)left;
 }
+
+/* spin.c. For how long a call looks for its answer before it sleeps (proto/spin.h). */
+
+/* `us` as npumem_options.spin_us. Nanoseconds; 0: never. */
+uint64_t spin_most_ns(uint32_t us);
 
 #endif

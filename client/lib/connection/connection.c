@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "client/lib/connection/call.h"
 #include "client/lib/connection/clock.h"
 #include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/sized.h"

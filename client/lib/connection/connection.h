@@ -1,7 +1,8 @@
 /* A connection over an open socket with a heap of the caller's choice: for the tests. */
-#ifndef CLIENT_LIB_CONNECTION_H
-#define CLIENT_LIB_CONNECTION_H
+#ifndef LIB_CONNECTION_CONNECTION_H
+#define LIB_CONNECTION_CONNECTION_H
 
+#include <npumem/async.h>
 #include <npumem/client.h>
 
 #include "client/lib/addresses/address.h"
@@ -18,5 +19,25 @@ int connection_at(const struct memory *memory, const struct address *address, in
 /* What the caller gave, and the defaults for the rest; a time of 0 has no end. 0 or INVALID. */
 int connection_options(const struct npumem_options *given, struct npumem_options *options,
 		       struct npumem_error *error);
+
+/* call.c. A call that waits: the form that does not, with a callback that notes the answer. */
+
+struct call {
+	struct npumem *npumem;
+	struct npumem_error *error;
+	bool answered;
+	int status;
+	const void *result; /* kept: the caller's */
+};
+
+/* Clears `error`, which may be NULL. 0; INVALID within a callback. */
+int call_begin(struct npumem *npumem, struct call *call, struct npumem_error *error);
+/* The callback of the form that does not wait; `context` is the call. */
+npumem_callback call_answered;
+/* Takes back all requests under way, once each. */
+void call_interrupt(struct npumem *npumem);
+/* `status` is what that returned: where it is 0, waits for the answer. The status; the call's result is one
+ * reference, or NULL. */
+int call_wait(struct call *call, int status);
 
 #endif

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/lib/addresses/remote.h"
+#include "client/lib/addresses/address.h"
 #include "client/lib/connection/clock.h"
 #include "client/lib/connection/connection.h"
 #include "client/lib/connection/engine/engine.h"

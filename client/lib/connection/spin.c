@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* sched_getaffinity */
-#include "client/lib/connection/spin.h"
+#include "client/lib/connection/clock.h"
 
 #include <sched.h>
 #include <stdbool.h>

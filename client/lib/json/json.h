@@ -1,11 +1,12 @@
 /* Messages as JSON. */
-#ifndef CLIENT_LIB_JSON_H
-#define CLIENT_LIB_JSON_H
+#ifndef LIB_JSON_JSON_H
+#define LIB_JSON_JSON_H
 
+#include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-#include <protobuf-c/protobuf-c.h>
+#include <npumem/types.h>
 
 /* Which parts of a message are written, and how. */
 enum json_form {
@@ -22,5 +23,14 @@ void json_text(FILE *out, const char *text);
 
 /* Bytes of one value of a field in its message, or in its list. */
 size_t json_value_bytes(const ProtobufCFieldDescriptor *field);
+
+/* json_read.c. From JSON to a message, by protobuf's JSON mapping with the names of the .proto. */
+
+/* Makes a message of this type from an object; the caller frees it by the allocator. Enumerations are names or
+ * numbers. Integers may be strings; those above 2^63 - 1 must be. Bytes are base64. A member that is null counts
+ * as absent. An unknown member, or one given twice, is refused. 0; INVALID, with the member in the message and in
+ * the error's field "field"; RESOURCE_EXHAUSTED. */
+int json_read(const char *text, const ProtobufCMessageDescriptor *type, ProtobufCAllocator *allocator,
+	      ProtobufCMessage **out, struct npumem_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* By the descriptors that protoc-c generates. Invariant: a value is in its message only when it is complete, so
  * that the message can be freed at any time. */
-#include "client/lib/json/json_read.h"
+#include "client/lib/json/json.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "client/lib/json/json.h"
 
 enum { PATH_BYTES = 200, KNOWN_BYTES = 400, WORD_BYTES = 64 };
 

@@ -1,5 +1,5 @@
 /* A request from its making to its answer: one message or several (a list in pages, a tensor in chunks), and one
- * callback. Blocking calls are requests whose callback notes the answer (call.h).
+ * callback. Blocking calls are requests whose callback notes the answer (call.c).
  *
  * Invariant: one that was sent has its callback called exactly once, with its answer, or with the reason why there
  * is none, unless it was let go; then its memory is the library's again. */

@@ -5,8 +5,7 @@
 
 #include "client/lib/json/json.h"
 #include "client/lib/messages/request.h"
-#include "client/lib/record/record_file.h"
-#include "client/lib/record/replay.h"
+#include "client/lib/record/record.h"
 
 static int no_memory(struct npumem_error *error)
 {

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/lib/calls/snapshot.h"
-#include "client/lib/connection/call.h"
+#include "client/lib/calls/calls.h"
+#include "client/lib/connection/connection.h"
 #include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 #include "client/lib/messages/reply.h"

@@ -1,5 +1,5 @@
 /* Entry after entry, each checked against what came before it. */
-#include "client/lib/record/record_file.h"
+#include "client/lib/record/record.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,19 +2,17 @@
  * one: what conflicts is answered in turn. Before each, what its writes take of system memory is put there, and
  * after it, what its reads delivered there is looked at.
  * Invariant: handles of the record never reach a daemon, only those that they became. */
-#include "client/lib/record/replay.h"
+#include "client/lib/record/record.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "client/lib/connection/call.h"
+#include "client/lib/connection/connection.h"
 #include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 #include "client/lib/messages/region.h"
-#include "client/lib/record/record_file.h"
-#include "client/lib/record/replay_peer.h"
 #include "proto/digest.h"
 #include "proto/methods.h"
 

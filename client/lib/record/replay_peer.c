@@ -1,10 +1,10 @@
 /* Lists and a table; what is in a request is found by its descriptors, so that a new call needs nothing here. */
-#include "client/lib/record/replay_peer.h"
+#include "client/lib/record/record.h"
 
 #include <string.h>
 
-#include "client/lib/connection/call.h"
-#include "client/lib/calls/segments.h"
+#include "client/lib/calls/calls.h"
+#include "client/lib/connection/connection.h"
 
 struct replay_peer *replay_peer_new(const struct memory *memory, uint64_t session, struct npumem *npumem)
 {

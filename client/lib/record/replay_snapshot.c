@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "client/lib/messages/request.h"
-#include "client/lib/record/record_file.h"
-#include "client/lib/record/replay.h"
+#include "client/lib/record/record.h"
 #include "proto/digest.h"
 
 enum { READ_BYTES = 1 << 16 };

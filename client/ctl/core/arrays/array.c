@@ -1,10 +1,8 @@
 /* Tensors and .npy files: streams in one piece. */
-#include "client/ctl/core/arrays/array.h"
+#include "client/ctl/core/arrays/stream.h"
 
 #include <errno.h>
 #include <string.h>
-
-#include "client/ctl/core/arrays/stream.h"
 
 int array_of(const struct npumem_tensor *tensor, struct array *array, struct npumem_error *error)
 {

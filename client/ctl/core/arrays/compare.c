@@ -1,5 +1,5 @@
 /* Differences of two arrays. Compares numbers, exactly: a NaN equals a NaN. */
-#include "client/ctl/core/arrays/compare.h"
+#include "client/ctl/core/arrays/values.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/ctl/core/arrays/stream.h"
-#include "client/ctl/core/vectors/mapping.h"
+#include "client/ctl/core/vectors/vectors.h"
 
 static double value(int dtype, const void *data, size_t i)
 {

@@ -1,12 +1,12 @@
 /* Fixed-point formats against the numbers that they are to hold. Owns nothing; values have no NaN past
  * formats_auto.
  */
-#include "client/ctl/core/arrays/formats.h"
+#include "client/ctl/core/arrays/values.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "client/ctl/core/arrays/quantize.h"
+#include "client/ctl/core/arrays/stream.h"
 #include "client/ctl/core/memory.h"
 
 int formats_auto(const struct values *values, int dtype, int rounding, int64_t *frac_bits,

@@ -2,7 +2,7 @@
  * Reads versions 1 to 3. The header is parsed as the literal that NumPy writes, not as Python; its length is
  * bounded before memory is taken for it. Does not convert: type, byte order, order and shape must be those of the
  * tensor. */
-#include "client/ctl/core/arrays/npy.h"
+#include "client/ctl/core/arrays/stream.h"
 
 #include <ctype.h>
 #include <errno.h>

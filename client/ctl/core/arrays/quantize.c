@@ -1,6 +1,6 @@
 /* Real numbers to fixed point and back. Multiplying by a power of two is exact in floating point, so the only
  * rounding is the one asked for. */
-#include "client/ctl/core/arrays/quantize.h"
+#include "client/ctl/core/arrays/stream.h"
 
 #include <math.h>
 #include <string.h>

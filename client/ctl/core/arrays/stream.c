@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "client/ctl/core/arrays/npy.h"
-#include "client/ctl/core/arrays/quantize.h"
 #include "client/ctl/core/memory.h"
 
 enum { STREAM_REALS = 4096 };

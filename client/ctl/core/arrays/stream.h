@@ -1,10 +1,76 @@
-/* An .npy file read or written a piece at a time, in the container of a tensor: files larger than memory. */
-#ifndef CTL_CORE_STREAM_H
-#define CTL_CORE_STREAM_H
+/* .npy and .npz files, whole or a piece at a time, and tensors as such arrays. */
+#ifndef CTL_CORE_ARRAYS_STREAM_H
+#define CTL_CORE_ARRAYS_STREAM_H
 
+#include <stddef.h>
 #include <stdio.h>
 
+#include <npumem/client.h>
 #include <npumem/layout.h>
+#include <npumem/types.h>
+
+/* npy.c. NumPy's .npy files: one dense array. */
+
+enum { NPY_DIMS_MAX = 8, NPY_DESCR_BYTES = 16 };
+
+/* What a file's header says. */
+struct npy {
+	char descr[NPY_DESCR_BYTES]; /* "<i2" */
+	unsigned n_dims;
+	int64_t shape[NPY_DIMS_MAX];
+	bool fortran; /* the first dimension runs fastest */
+};
+
+/* NumPy's name of an element type's container: "<i2" for fx16. */
+const char *npy_descr(int dtype);
+
+/* Reads the header; the data follows. 0 or INVALID, with what is wrong and what was expected. */
+int npy_read_header(FILE *file, struct npy *npy, struct npumem_error *error);
+/* The array must be in C order. 0 or INVALID. */
+int npy_check_order(const struct npy *npy, struct npumem_error *error);
+/* Whether two shapes are equal apart from extents of 1. Those do not change where an element lies in a dense
+ * array. At most NPY_DIMS_MAX extents each. */
+bool npy_same_extents(const int64_t *a, unsigned n_a, const int64_t *b, unsigned n_b);
+/* The array must have this element type, and this shape apart from extents of 1. 0 or INVALID, naming both. */
+int npy_check_type(const struct npy *npy, const char *descr, struct npumem_error *error);
+int npy_check_shape(const struct npy *npy, const int64_t *shape, unsigned n_dims, struct npumem_error *error);
+/* Reads exactly `bytes` bytes of data, after which the file must end. */
+int npy_read_data(FILE *file, void *data, size_t bytes, struct npumem_error *error);
+
+/* Writes version 1. 0 or INTERNAL: the file could not be written. */
+int npy_write(FILE *file, const char *descr, const int64_t *shape, unsigned n_dims, const void *data, size_t bytes,
+	      struct npumem_error *error);
+
+/* "(1, 2, 3, 4)", as Python writes it. */
+const char *npy_shape_text(const int64_t *shape, unsigned n_dims, char *text, size_t bytes);
+/* The same of the index of element `at` of a dense array of this shape. */
+const char *npy_index_text(const int64_t *shape, unsigned n_dims, size_t at, char *text, size_t bytes);
+
+/* zip.c. .npz files: .npy files in a ZIP archive, stored or deflated. */
+
+enum { ZIP_BYTES_MAX = 1 << 30 }; /* of one array */
+
+/* The array `name` (with or without .npy; NULL: the only one) of the archive, as a file to read, which the caller
+ * closes. 0; INVALID: no archive, a damaged one, no such array (with the names that there are);
+ * RESOURCE_EXHAUSTED. */
+int zip_open(FILE *archive, const char *name, FILE **member, struct npumem_error *error);
+
+/* quantize.c. Between real numbers and fixed point: fx = Round(real * 2^frac_bits), real = fx / 2^frac_bits
+ * ("Data Format Conversion" of the vendor's fixed-point text). */
+
+/* One number, rounded by `rounding` and then saturated to [low, high]; *saturated is raised where that changed it.
+ * `real` is no NaN. */
+int64_t quantize_one(double real, int64_t frac_bits, int rounding, int64_t low, int64_t high, int64_t *saturated);
+
+/* n numbers, float32 or float64, into the containers of fx8 or fx16. 0, or INVALID for a NaN, whose index is then
+ * in *nan_at. */
+int quantize_array(const void *reals, bool is_double, size_t n, int dtype, int64_t frac_bits, int rounding,
+		   void *containers, int64_t *saturated, size_t *nan_at);
+/* The other way, exact. */
+void quantize_back(const void *containers, size_t n, int dtype, int64_t frac_bits, float *reals);
+
+/* stream.c. An .npy file read or written a piece at a time, in the container of a tensor: files larger than
+ * memory. */
 
 enum { STREAM_PERM_MAX = 4 };
 
@@ -73,5 +139,27 @@ int stream_close(struct stream *stream, int status, struct npumem_error *error);
 
 /* N,C,H,W of a place's array, or rows, cols; how many. */
 unsigned stream_shape(const struct npumem_place *place, int64_t shape[4]);
+
+/* array.c. A tensor as an .npy array: its shape, its size, its container. */
+
+struct array {
+	int64_t shape[4];
+	unsigned n_dims; /* 2 for a matrix: rows, cols */
+	size_t n, bytes; /* elements, and their bytes in the tensor's container */
+};
+
+/* 0, or INVALID where the tensor cannot be seen. */
+int array_of(const struct npumem_tensor *tensor, struct array *array, struct npumem_error *error);
+
+/* A path of "-" is stdin, or stdout. */
+
+/* Reads FILE into `data` (array->bytes long), which must have this very type and shape; with `quantize`, floats
+ * are taken and rounded by `rounding`. *saturated counts. 0, INVALID or RESOURCE_EXHAUSTED; the message names the
+ * file. */
+int array_load(const char *path, const struct npumem_place *place, const struct array *array, bool quantize,
+	       int rounding, void *data, int64_t *saturated, struct npumem_error *error);
+/* The other way; with `dequantize`, as float32. */
+int array_save(const char *path, const struct npumem_place *place, const struct array *array, bool dequantize,
+	       const void *data, struct npumem_error *error);
 
 #endif

@@ -8,11 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "client/ctl/core/arrays/quantize.h"
-#include "client/ctl/core/arrays/zip.h"
+#include "client/ctl/core/arrays/stream.h"
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/vectors/mapping.h"
-#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/vectors/vectors.h"
+#include "client/ctl/core/words/words.h"
 
 /* ---- one number ---- */
 

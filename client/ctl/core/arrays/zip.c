@@ -1,6 +1,6 @@
 /* ZIP as far as NumPy writes it: one volume, no encryption, sizes below 4 GiB. Every offset and size of the file
  * is checked against what was read before it is used; a member's size is bounded before memory is taken for it. */
-#include "client/ctl/core/arrays/zip.h"
+#include "client/ctl/core/arrays/stream.h"
 
 #include <string.h>
 #include <zlib.h>

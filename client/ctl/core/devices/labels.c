@@ -1,6 +1,6 @@
 /* Works on the text line by line. Invariant: a metric's head is printed where its first device has it, and then
  * the samples of all that have it, also if the daemons' versions differ. */
-#include "client/ctl/core/devices/labels.h"
+#include "client/ctl/core/devices/list.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Reads lines of squeue. Invariant: none can make more devices than a list has, or take longer than these; what is
  * in a line is a scheduler's, but names become addresses, and so are looked at. */
-#include "client/ctl/core/devices/slurm.h"
+#include "client/ctl/core/devices/list.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* Kernels for people and for programs, from kernels.def, params.def, exceptions.def and provenance.def. Shapes are
  * those that the summary names after a role ("in [N,I,H,W]", "c, h [1,M,1,1]"). Owns nothing. */
-#include "client/ctl/core/kernels/describe.h"
+#include "client/ctl/core/kernels/kernels.h"
 
 #include <ctype.h>
 #include <string.h>
 
 #include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/words/lists.h"
+#include "client/ctl/core/words/words.h"
 
 static const struct describe_provenance provenances[] = {
 #define PROVENANCE(name, rounding, source) {#name, rounding, source},

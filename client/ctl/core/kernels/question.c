@@ -1,13 +1,10 @@
 /* From words to a numeric question: a row for each kind. Checks how things are written, not what they mean. */
-#include "client/ctl/core/kernels/question.h"
+#include "client/ctl/core/kernels/kernels.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/ctl/core/kernels/roles.h"
-#include "client/ctl/core/words/lists.h"
-#include "client/ctl/core/words/numbers.h"
-#include "client/ctl/core/words/spec.h"
+#include "client/ctl/core/words/words.h"
 
 /* ---- kinds ---- */
 

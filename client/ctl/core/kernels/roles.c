@@ -1,12 +1,11 @@
 /* Roles and parameters by the rows of kernels.def. Does not check their number or their tensors: the daemon does.
  */
-#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/kernels/kernels.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "client/ctl/core/words/lists.h"
-#include "client/ctl/core/words/suggest.h"
+#include "client/ctl/core/words/words.h"
 
 bool roles_has(const struct npumem_kernel_row *row, const char *role)
 {

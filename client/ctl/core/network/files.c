@@ -1,5 +1,5 @@
 /* The .npy files that a network names, looked at before anything runs. */
-#include "client/ctl/core/network/files.h"
+#include "client/ctl/core/network/network.h"
 
 int files_open(const struct network *network, const struct network_operation *operation,
 	       const struct npumem_place *place, int rounding, struct stream *stream, struct npumem_error *error)

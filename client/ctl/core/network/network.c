@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/memory.h"
 
 /* ---- saying where ---- */

@@ -2,6 +2,8 @@
 #ifndef CTL_CORE_NETWORK_NETWORK_H
 #define CTL_CORE_NETWORK_NETWORK_H
 
+#include <stdio.h>
+
 #include <npumem/kernels.h>
 #include <npumem/layout.h>
 
@@ -107,5 +109,44 @@ int network_root(const struct network *network, int tensor);
 char *network_path(const struct network *network, const char *file);
 /* Type, frac_bits and shape (of a matrix rows, cols: *n_dims 2). False where only the device knows. */
 bool network_array(const struct network *network, int tensor, struct npumem_place *place);
+
+/* files.c. The .npy files that a network names. */
+
+/* Opens the file that an operation writes or expects, for an array at `place`; `rounding` is the device's. 0 or
+ * INVALID, naming the file. */
+int files_open(const struct network *network, const struct network_operation *operation,
+	       const struct npumem_place *place, int rounding, struct stream *stream, struct npumem_error *error);
+/* Opens what an operation expects; of a file of real numbers with several samples one of them. *n: how many it
+ * has. As files_open. */
+int files_open_expected(const struct network *network, const struct network_operation *operation,
+			const struct npumem_place *place, int rounding, size_t sample, size_t *n,
+			struct stream *stream, struct npumem_error *error);
+/* Opens every file that is written or expected, and looks at type and shape. 0 or INVALID, naming the operation.
+ */
+int files_check(const struct network *network, struct npumem_error *error);
+
+/* outputs.c. The files that a network's reads write: below one folder, whatever the network says. Another user may
+ * have written the network, so its paths must not reach files elsewhere. */
+
+struct outputs {
+	const char *path; /* of the folder, for messages; the caller's */
+	int folder;	  /* -1: it is not there, and was not to be made */
+	bool made;	  /* it was not there before */
+};
+
+/* Whether a path leads out of the folder that it is relative to: it is absolute, or has "..". */
+bool outputs_leaves(const char *file);
+
+/* Checks the path of each file that `network` writes: its folders are folders and no symbolic links, and where it
+ * exists it is a regular file. With `make`, folders that are missing are made, `path` itself included. 0; INVALID,
+ * naming the operation: then nothing is to be closed. */
+int outputs_open(struct outputs *outputs, const char *path, const struct network *network, bool make,
+		 struct npumem_error *error);
+/* A new or emptied file, or with `append` one to be gone on with, for the caller to close. Follows no link, also
+ * one that came after outputs_open. 0 or INVALID. */
+int outputs_create(const struct outputs *outputs, const char *file, bool append, FILE **created,
+		   struct npumem_error *error);
+/* Removes the folder again where it was made and nothing was written to it. */
+void outputs_close(struct outputs *outputs);
 
 #endif

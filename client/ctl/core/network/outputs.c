@@ -1,7 +1,7 @@
 /* Every path is walked a folder at a time from the descriptor of the first one, and no step follows a link.
  * Invariant: no file is opened by a path that the kernel resolves as a whole. */
 #define _GNU_SOURCE /* O_PATH */
-#include "client/ctl/core/network/outputs.h"
+#include "client/ctl/core/network/network.h"
 
 #include <errno.h>
 #include <fcntl.h>

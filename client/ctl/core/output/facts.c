@@ -1,5 +1,5 @@
 /* What npumem_info returned, as JSON. Owns nothing. */
-#include "client/ctl/core/output/facts.h"
+#include "client/ctl/core/output/present.h"
 
 const char *facts_name(const char *name)
 {

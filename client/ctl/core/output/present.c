@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-#include "client/ctl/core/kernels/describe.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/output/jsons.h"
 #include "client/ctl/core/output/terminal.h"
 

@@ -1,10 +1,10 @@
 /* Places and tensors as JSON and as text, the same wherever they are shown. */
-#ifndef CTL_CORE_PRESENT_H
-#define CTL_CORE_PRESENT_H
+#ifndef CTL_CORE_OUTPUT_PRESENT_H
+#define CTL_CORE_OUTPUT_PRESENT_H
 
-#include <jansson.h>
 #include <stdio.h>
 
+#include <jansson.h>
 #include <npumem/client.h>
 
 enum { PRESENT_TEXT_BYTES = 128 };
@@ -46,5 +46,14 @@ void present_line(FILE *out, const char *label, const char *format, ...) __attri
 void present_text(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The lines of a place: where it lies, strides, sizes, blocks. */
 void present_lines(FILE *out, const struct npumem_place *place, const struct npumem_geometry *geometry);
+
+/* facts.c. What the daemon and its device are, for programs. */
+
+/* A new object; NULL without memory. */
+json_t *facts_object(const struct npumem_info *info);
+/* The part that has this geometry; NULL: none has. */
+const char *facts_chip(const struct npumem_geometry *geometry);
+/* A name, or "unknown" for NULL. */
+const char *facts_name(const char *name);
 
 #endif

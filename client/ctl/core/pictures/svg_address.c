@@ -1,11 +1,9 @@
 /* Addresses as SVG. The blocks of 4 bytes of small NPUs are drawn, large ones are to scale. */
-#include "client/ctl/core/pictures/svg_address.h"
+#include "client/ctl/core/pictures/svg.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "client/ctl/core/pictures/svg_columns.h"
 
 enum {
 	ADDRESS_HEIGHT = 384,

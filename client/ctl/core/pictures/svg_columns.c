@@ -1,6 +1,6 @@
 /* Columns of NPUs. A tensor looks the same on two NPUs that hold the same block rows of it, but where the last
  * channel may be narrower; so its first and last channel are all that parts columns. */
-#include "client/ctl/core/pictures/svg_columns.h"
+#include "client/ctl/core/pictures/svg.h"
 
 #include <inttypes.h>
 #include <string.h>

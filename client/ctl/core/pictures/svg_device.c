@@ -1,6 +1,6 @@
 /* The device with its tensors as SVG. Tensors that overlap are drawn as one cluster, stronger kinds over weaker
  * ones. */
-#include "client/ctl/core/pictures/svg_device.h"
+#include "client/ctl/core/pictures/svg.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,6 @@
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/pictures/picture.h"
-#include "client/ctl/core/pictures/svg_columns.h"
 
 enum { DEVICE_SCALE_HEIGHT = 960, DEVICE_GAP = 6 };
 

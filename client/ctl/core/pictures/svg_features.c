@@ -1,8 +1,7 @@
 /* Which NPU holds which feature, and in which block row. */
 #include <inttypes.h>
 
-#include "client/ctl/core/pictures/svg_columns.h"
-#include "client/ctl/core/pictures/svg_tensor.h"
+#include "client/ctl/core/pictures/svg.h"
 
 enum { FEATURES_MAX = 4096, FEATURES_CELL = 64, FEATURES_CELL_LEAST = 40 };
 

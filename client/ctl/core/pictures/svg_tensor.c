@@ -1,6 +1,6 @@
 /* One tensor as SVG: runs of bytes, or where its words are few a box for each word on each NPU, labelled with the
  * elements in it. */
-#include "client/ctl/core/pictures/svg_tensor.h"
+#include "client/ctl/core/pictures/svg.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,6 @@
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/present.h"
 #include "client/ctl/core/pictures/picture.h"
-#include "client/ctl/core/pictures/svg_columns.h"
 
 static void subtitle_place(struct svg *svg, const struct npumem_geometry *geometry,
 			   const struct npumem_tensor *tensor)

@@ -1,7 +1,5 @@
 /* A record's entries without what only a replay needs. */
-#include "client/ctl/core/report/chronicle.h"
-
-#include "client/ctl/core/report/operations.h"
+#include "client/ctl/core/report/report.h"
 
 static int add_entry(void *ctx, const char *json)
 {

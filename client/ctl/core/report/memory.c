@@ -1,6 +1,6 @@
 /* Tensors come with answers and go with requests to free them, with the end of their session where they have no
  * name, and by nothing else. Views have no bytes, and are never entered. */
-#include "client/ctl/core/report/memory.h"
+#include "client/ctl/core/report/report.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Names are followed through the record as the daemon knew them when it answered, so that a row says handles
  * alone. */
-#include "client/ctl/core/report/operations.h"
+#include "client/ctl/core/report/report.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 #include <npumem/kernels.h>
 
-#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/output/jsons.h"
 
 enum { LOOK_BACK = 512 /* rows, for what was waited for */ };

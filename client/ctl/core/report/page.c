@@ -3,9 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "client/ctl/core/report/page.h"
-
-#include "client/ctl/core/report/files.h"
+#include "client/ctl/core/report/report.h"
 
 static int put_data(const char *text, size_t n, void *ctx)
 {

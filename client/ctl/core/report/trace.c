@@ -2,13 +2,12 @@
  * client and queue goes to the next track. Waits overlap at will, so that they are asynchronous events, which a
  * viewer spreads itself; so is what finds no track. Times of a record are not trusted: an entry that ends before
  * it starts, or begins before the record does, is left out. */
-#include "client/ctl/core/report/trace.h"
+#include "client/ctl/core/report/report.h"
 
 #include <string.h>
 
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/report/memory.h"
 
 enum { LANES = 32, LANE_NAME_BYTES = 24 };
 

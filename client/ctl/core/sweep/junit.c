@@ -1,7 +1,7 @@
 /* JUnit XML: suites of cases with their failures. Every text is escaped, and what XML cannot have is left out.
  * Suites of a part are copied as they are: as no text contains a "<", the tags show where a suite begins and ends.
  */
-#include "client/ctl/core/sweep/junit.h"
+#include "client/ctl/core/sweep/sweep.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* One row for each command whose reports can be added up. Invariant: a report that is added has all that its row
  * names, counts that are not negative, and items of its sweep, each once. */
-#include "client/ctl/core/sweep/merge.h"
+#include "client/ctl/core/sweep/sweep.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

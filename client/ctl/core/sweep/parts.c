@@ -1,5 +1,5 @@
 /* Parts of one sweep. Invariant: all have the same sweep and split, and of each shard at most one counts. */
-#include "client/ctl/core/sweep/parts.h"
+#include "client/ctl/core/sweep/sweep.h"
 
 #include <string.h>
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/words.h"
 
 #define SWEEP_COST_MAX 1e9 /* seconds; so that sums of them stay finite */
 

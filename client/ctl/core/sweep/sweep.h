@@ -4,7 +4,6 @@
 #define CTL_CORE_SWEEP_SWEEP_H
 
 #include <jansson.h>
-
 #include <npumem/types.h>
 
 enum { SWEEP_SHARDS_MAX = 4096, SWEEP_ID_BYTES = 17 };
@@ -65,5 +64,71 @@ void sweep_part(const struct sweep *sweep, struct sweep_part *part);
 void sweep_json(const struct sweep *sweep, const struct sweep_part *part, json_t *report);
 /* "sweep" alone: a new object. */
 json_t *sweep_part_json(const struct sweep_part *part);
+
+/* parts.c. The parts of a sweep, read from files: which of them count, and what is missing. */
+
+#define PARTS_NONE SIZE_MAX
+
+struct part {
+	const char *path; /* the caller's */
+	struct sweep_part of;
+	json_t *report; /* of a report */
+	char *suites;	/* of a JUnit file: its suites as they are written */
+	size_t by;	/* the part that has taken its place; PARTS_NONE: it counts */
+};
+
+struct parts {
+	struct part *list;
+	size_t n;
+};
+
+/* `by` need not be set. Of two of one shard the later one counts, by its time, of one time the one that is added
+ * later. 0 or INVALID: it is another sweep's. */
+int parts_add(struct parts *parts, const struct part *part, struct npumem_error *error);
+
+/* The part that counts of a shard, from 1; NULL: it is missing. */
+const struct part *parts_of(const struct parts *parts, unsigned shard);
+/* A new array of the shards that are missing. */
+json_t *parts_missing(const struct parts *parts);
+/* The one part that all of them make together. parts->n > 0. */
+void parts_whole(const struct parts *parts, struct sweep_part *whole);
+
+/* merge.c. The reports of a sweep's shards, added up: the sum is what one run of everything would have said. */
+
+/* Reads a report and adds it. *why_not is set where the file is not one that was finished (empty, cut off, or what
+ * a command says that failed): it is left out. 0, INVALID (it cannot be read, it is no report of a sweep, it is
+ * another sweep's). */
+int merge_read(struct parts *parts, const char *path, const char **why_not, struct npumem_error *error);
+
+/* The sum of the parts that count: a new object, or NULL, where `error` says why: INVALID, where an item is in two
+ * of them or in none though no shard is missing. parts->n > 0. */
+json_t *merge_sum(const struct parts *parts, struct npumem_error *error);
+
+/* Copies into a report of replays what its first case that differs says beside its counts; else its first. */
+void merge_first(json_t *report);
+
+/* junit.c. Outcomes as JUnit XML, which CI systems read. */
+
+struct junit_case {
+	size_t item; /* of the sweep: those of one are a suite */
+	const char *title, *suite, *name;
+	double seconds;
+	const char *failure; /* one line; NULL: it passed */
+};
+
+/* Writes cases, those of one item next to each other, to FILE, and in a comment what it is a part of. 0 or
+ * INTERNAL: it cannot be written. */
+int junit_write(const char *path, const struct sweep_part *part, const struct junit_case *cases, size_t n,
+		struct npumem_error *error);
+
+/* ---- the files of a sweep's shards, made into one ---- */
+
+/* Reads a file of junit_write and adds it. *why_not is set where it is empty or cut off: it is left out. 0,
+ * INVALID (it cannot be read, it is not of junit_write, it is another sweep's). */
+int junit_parts_read(struct parts *parts, const char *path, const char **why_not, struct npumem_error *error);
+
+/* Writes the suites of the parts that count to a file, in the order of one run. 0; INTERNAL: it cannot be written;
+ * INVALID: an item is in two of them. parts->n > 0. */
+int junit_parts_write(const struct parts *parts, const char *path, struct npumem_error *error);
 
 #endif

@@ -1,15 +1,14 @@
 /* Cases from runs. Each tensor gets the dims that the vectors of its kernel have, where its shape allows; else it
  * is N,C,H,W as it lies. Parameters get the vectors' names and forms; a default that was not given stays unsaid.
  */
-#include "client/ctl/core/vectors/golden.h"
+#include "client/ctl/core/vectors/vectors.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/vectors/mapping.h"
-#include "client/ctl/core/words/lists.h"
+#include "client/ctl/core/words/words.h"
 
 enum { RECORD_TEXT_BYTES = 128 };
 

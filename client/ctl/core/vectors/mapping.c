@@ -1,11 +1,11 @@
 /* How a golden vector becomes a run. The tables come first; KERNELS.md and the vectors' FORMAT.md are their
  * source. */
-#include "client/ctl/core/vectors/mapping.h"
+#include "client/ctl/core/vectors/vectors.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/kernels/kernels.h"
 
 /* By the names of a vector's dims: which of them is N, C, H and W; `-`: extent 1. `kernel` NULL: any. */
 static const struct {

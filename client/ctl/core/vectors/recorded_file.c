@@ -1,6 +1,6 @@
 /* Files of recorded vectors. Only what was recorded is ever added to: a file whose outputs come from a library
  * keeps its source. The new file is written beside the old one and renamed over it, under a lock on the folder. */
-#include "client/ctl/core/vectors/recorded_file.h"
+#include "client/ctl/core/vectors/vectors.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* The ways to place a golden vector's tensors. A tensor that a vector gives a storage mode keeps it. */
-#include "client/ctl/core/vectors/variant.h"
+#include "client/ctl/core/vectors/vectors.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,11 +1,9 @@
 /* The words of a command line. Options are long; "--name value" and "--name=value" are the same; "--" ends them;
  * a negative number is a word. Knows no command. */
-#include "client/ctl/core/words/args.h"
+#include "client/ctl/core/words/words.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "client/ctl/core/words/suggest.h"
 
 const struct option *args_find(const struct option *table, const char *word)
 {

@@ -1,5 +1,5 @@
 /* A file's kind is that of its first bytes. */
-#include "client/ctl/core/words/kinds.h"
+#include "client/ctl/core/words/words.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Lists of words as the tables of kernels have them. Owns nothing; a word longer than its room is cut. */
-#include "client/ctl/core/words/lists.h"
+#include "client/ctl/core/words/words.h"
 
 #include <stdio.h>
 #include <string.h>

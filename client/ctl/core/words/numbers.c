@@ -1,5 +1,5 @@
 /* Numbers on the command line. Accepts one way of writing each: no blanks, no plus sign, no octal. */
-#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/words.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,10 +1,7 @@
 /* Options to a spec. Checks what is wrong on every device; the formulas check the rest. */
-#include "client/ctl/core/words/spec.h"
+#include "client/ctl/core/words/words.h"
 
 #include <string.h>
-
-#include "client/ctl/core/words/numbers.h"
-#include "client/ctl/core/words/suggest.h"
 
 /* Values count from 1; names end where there is none. */
 static int no_such_name(const char *what, const char *text, const char *(*name)(int), struct npumem_error *error)

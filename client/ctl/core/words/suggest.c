@@ -1,11 +1,9 @@
 /* Distances between words: letters put in, left out, replaced, or swapped with a neighbour (optimal string
  * alignment). Owns nothing. Words too long to be slips of each other are not compared. */
-#include "client/ctl/core/words/suggest.h"
+#include "client/ctl/core/words/words.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "client/ctl/core/words/lists.h"
 
 static unsigned min(unsigned a, unsigned b)
 {

@@ -10,9 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/lib/addresses/address.h"
 #include "client/lib/connection/clock.h"
-#include "client/lib/addresses/remote.h"
-#include "client/lib/connection/spin.h"
 
 /* ---- beginning and end ---- */
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/lib/addresses/remote.h"
+#include "client/lib/addresses/address.h"
 #include "client/lib/messages/reply.h"
 
 enum { RECEIVE_BYTES_MOST = 32 << 20 /* in one turn, so that a flood cannot hold the caller */ };

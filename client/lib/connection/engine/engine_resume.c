@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/lib/addresses/peer.h"
-#include "client/lib/addresses/remote.h"
+#include "client/lib/addresses/address.h"
 #include "client/lib/connection/clock.h"
 #include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"

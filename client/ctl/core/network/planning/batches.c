@@ -1,12 +1,12 @@
 /* Which tensors have samples along N, and how many of them fit. Invariant: the network itself stays as it is; what
  * fits is asked of lives_compute, as plan asks it. */
-#include "client/ctl/core/network/planning/batches.h"
+#include "client/ctl/core/network/planning/planning.h"
 
 #include <string.h>
 
-#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/words/lists.h"
+#include "client/ctl/core/words/words.h"
 
 #define BATCHES_LIMIT INT64_C(0x7fffffff)
 

@@ -1,12 +1,12 @@
 /* Costs of operations from the network alone. Invariant: every product and sum is checked, as shapes and
  * parameters are the user's; a network that the daemon would refuse may have no costs, but never wrong memory. */
-#include "client/ctl/core/network/planning/costs.h"
+#include "client/ctl/core/network/planning/planning.h"
 
 #include <string.h>
 
 #include <npumem/costs.h>
 
-#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/kernels/kernels.h"
 
 /* One computation; `unknown` and `overflow` are remembered, what follows is then without meaning. */
 struct costing {
@@ -61,7 +61,7 @@ static int64_t elements_of(struct costing *costing, const struct npumem_place *p
 }
 
 /* A tensor's type and shape, where these are known and of a view right. */
-static void array_of(struct costing *costing, int tensor, struct npumem_place *place)
+static void array_at(struct costing *costing, int tensor, struct npumem_place *place)
 {
 	const struct network *network = costing->network;
 	const struct network_tensor *one = &network->tensors[tensor];
@@ -69,7 +69,7 @@ static void array_of(struct costing *costing, int tensor, struct npumem_place *p
 	if (costing->unknown || one->base == NETWORK_NONE)
 		return;
 	struct npumem_place base;
-	array_of(costing, one->base, &base);
+	array_at(costing, one->base, &base);
 	/* A part of a matrix goes by channels, which only the device has. */
 	costing->unknown |= base.rows != 0 && !one->is_format;
 	if (one->is_format)
@@ -87,7 +87,7 @@ static void array_of(struct costing *costing, int tensor, struct npumem_place *p
 static int64_t bytes_of(struct costing *costing, int tensor)
 {
 	struct npumem_place place;
-	array_of(costing, tensor, &place);
+	array_at(costing, tensor, &place);
 	return costing->unknown ? 0
 				: times(costing, elements_of(costing, &place), npumem_dtype_bytes(place.dtype));
 }
@@ -123,7 +123,7 @@ static void count_lanes(struct costing *costing, int tensor, struct costs_operat
 	const struct npumem_spec *spec = &network->tensors[network_root(network, tensor)].spec;
 	struct npumem_error ignored = {.status = 0};
 	struct npumem_place place;
-	array_of(costing, tensor, &place);
+	array_at(costing, tensor, &place);
 	if (costing->unknown || npumem_place_resolve(costing->geometry, spec, &place, &ignored))
 		return;
 	place_of(costing, tensor, &place);
@@ -146,7 +146,7 @@ static int run_costs(struct costing *costing, struct costs_operation *cost)
 		int64_t *sum = writes ? &cost->written_bytes : &cost->read_bytes;
 		*sum = plus(costing, *sum, bytes_of(costing, operand->tensor));
 		struct npumem_place place;
-		array_of(costing, operand->tensor, &place);
+		array_at(costing, operand->tensor, &place);
 		operands[i] = (struct npumem_cost_operand){operand->role, place.shape, place.rows, place.cols};
 		if (writes && (first == NETWORK_NONE || !strcmp(operand->role, "out")))
 			first = operand->tensor;

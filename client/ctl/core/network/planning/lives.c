@@ -1,7 +1,7 @@
 /* Lives of tensors by the operations alone. The offsets are one way to place them, from low to high; a device may
  * find another, and compact makes room up to the peak. Invariant: the live tensors are sorted by offset and do not
  * overlap; one without room is not among them. */
-#include "client/ctl/core/network/planning/lives.h"
+#include "client/ctl/core/network/planning/planning.h"
 
 #include <string.h>
 

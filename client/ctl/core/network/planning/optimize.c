@@ -1,7 +1,7 @@
 /* Two steps: less bytes at the peak, then as little between them as can be. To place intervals of an NPU's bytes
  * and of operations without a gap is NP-complete; first fit is good in a good order, and orders are cheap to try.
  * The tries are counted and not timed, so that the same network gives the same places everywhere. */
-#include "client/ctl/core/network/planning/optimize.h"
+#include "client/ctl/core/network/planning/planning.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* Rates as text. Invariant: what passes has no rate of zero, so nothing divides by zero. */
-#include "client/ctl/core/network/planning/rates.h"
+#include "client/ctl/core/network/planning/planning.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/words.h"
 
 enum { RATES_FILE_BYTES = 4096, RATES_KEYS = 3 };
 

@@ -1,7 +1,7 @@
 /* A box for each tensor, from the operation that it is allocated for to the one that it is freed after; what comes
  * after its last use is hatched, and data, padding and empty blocks have the heights of their shares. A name that
  * does not fit into its box is in a list to the right, with its operations and offset. */
-#include "client/ctl/core/network/planning/timeline.h"
+#include "client/ctl/core/network/planning/planning.h"
 
 #include <inttypes.h>
 #include <string.h>

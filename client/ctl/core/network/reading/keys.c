@@ -1,11 +1,10 @@
 /* Typed looks into a JSON object. Invariant: every refusal says where, which key, what it is and what it should
  * be. */
-#include "client/ctl/core/network/reading/keys.h"
+#include "client/ctl/core/network/reading/load.h"
 
 #include <string.h>
 
-#include "client/ctl/core/words/lists.h"
-#include "client/ctl/core/words/suggest.h"
+#include "client/ctl/core/words/words.h"
 
 static const char *type_text(const json_t *value)
 {

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/words/suggest.h"
+#include "client/ctl/core/words/words.h"
 
 void load_emit(struct load *load, const struct network_operation *operation)
 {

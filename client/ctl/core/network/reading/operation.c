@@ -1,12 +1,12 @@
 /* One operation of a network: a row for each kind, with the keys that it takes and how they are read. Another kind
  * is a row here, an enum value, and a case where it is executed. */
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/network/outputs.h"
+#include "client/ctl/core/network/network.h"
 #include "client/ctl/core/network/reading/load.h"
 
 #include <string.h>
 
-#include "client/ctl/core/words/suggest.h"
+#include "client/ctl/core/words/words.h"
 
 enum { OPERATION_GROUP_MAX = 256 };
 

@@ -2,11 +2,10 @@
  * which tensors and parameters go together the daemon says. */
 #include <string.h>
 
-#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/network/reading/load.h"
-#include "client/ctl/core/words/lists.h"
-#include "client/ctl/core/words/suggest.h"
+#include "client/ctl/core/words/words.h"
 
 enum { RUNS_PARAM_BYTES = 96 };
 

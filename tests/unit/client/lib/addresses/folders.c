@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/lib/addresses/folders.h"
+#include "client/lib/addresses/address.h"
 #include "tests/support/test.h"
 
 enum { PEER = 12001, THIRD = 12003 };

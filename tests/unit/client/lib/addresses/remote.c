@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/lib/addresses/remote.h"
+#include "client/lib/addresses/address.h"
 #include "tests/support/test.h"
 
 TEST(what_is_run_there)

@@ -2,7 +2,7 @@
 
 #include <npumem/client.h>
 
-#include "client/lib/connection/spin.h"
+#include "client/lib/connection/clock.h"
 #include "tests/support/test.h"
 
 /* On one core 0, whatever is asked for. */

@@ -1,10 +1,9 @@
-#include "client/lib/json/json_read.h"
+#include "client/lib/json/json.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/json/json.h"
 #include "proto/npumem.pb-c.h"
 #include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"

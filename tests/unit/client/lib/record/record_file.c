@@ -1,5 +1,5 @@
 /* Whatever the bytes of a file are, it is refused with a reason that names the entry, or can be relied on. */
-#include "client/lib/record/record_file.h"
+#include "client/lib/record/record.h"
 
 #include "client/lib/messages/region.h"
 #include "tests/support/test.h"

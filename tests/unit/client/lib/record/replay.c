@@ -1,11 +1,10 @@
 /* Replays against daemons of prepared answers: what is sent again, what is compared, and what a difference is
  * called. */
-#include "client/lib/record/replay.h"
+#include "client/lib/record/record.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "client/lib/record/replay_peer.h"
 #include "proto/digest.h"
 #include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"

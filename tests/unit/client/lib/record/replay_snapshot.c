@@ -1,11 +1,10 @@
 /* Which snapshot a record begins with, and what of before there may be in one. */
-#include "client/lib/record/replay.h"
+#include "client/lib/record/record.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "client/lib/record/record_file.h"
 #include "proto/digest.h"
 #include "tests/support/test.h"
 #include "tests/unit/client/lib/records.h"

@@ -1,4 +1,4 @@
-#include "client/ctl/core/arrays/compare.h"
+#include "client/ctl/core/arrays/values.h"
 
 #include <math.h>
 

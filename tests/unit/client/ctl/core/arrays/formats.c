@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "client/ctl/core/arrays/formats.h"
+#include "client/ctl/core/arrays/values.h"
 #include "tests/support/test.h"
 
 static struct values of(double *data, size_t n)

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/arrays/npy.h"
+#include "client/ctl/core/arrays/stream.h"
 #include "tests/support/test.h"
 
 /* A file of `version` with this header text (padded by nothing) and `data` after it. */

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "client/ctl/core/arrays/quantize.h"
+#include "client/ctl/core/arrays/stream.h"
 #include "tests/support/test.h"
 
 static int64_t saturated;

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/ctl/core/arrays/npy.h"
 #include "tests/support/test.h"
 
 enum { N = 10000 };

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/arrays/zip.h"
+#include "client/ctl/core/arrays/stream.h"
 #include "tests/support/test.h"
 
 enum { DATA_BYTES = 6 };

@@ -1,4 +1,4 @@
-#include "client/ctl/core/devices/labels.h"
+#include "client/ctl/core/devices/list.h"
 
 #include <stdlib.h>
 #include <string.h>

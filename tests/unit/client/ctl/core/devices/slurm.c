@@ -1,4 +1,4 @@
-#include "client/ctl/core/devices/slurm.h"
+#include "client/ctl/core/devices/list.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "client/ctl/core/kernels/describe.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "tests/support/test.h"
 
 static const char *shape(const char *kernel, const char *role)

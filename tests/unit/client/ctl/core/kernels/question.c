@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "client/ctl/core/kernels/question.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "tests/support/test.h"
 
 static const struct option options[] = {QUESTION_OPTIONS, {NULL, NULL, NULL, false}};

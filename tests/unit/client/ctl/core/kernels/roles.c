@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "client/ctl/core/kernels/roles.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "tests/support/test.h"
 
 static const struct npumem_kernel_row row = {

@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "client/ctl/core/pictures/picture.h"
-#include "client/ctl/core/pictures/svg_device.h"
-#include "client/ctl/core/pictures/svg_tensor.h"
+#include "client/ctl/core/pictures/svg.h"
 #include "tests/support/test.h"
 
 static const struct npumem_geometry four = {.n_npus = 4, .npu_bytes = 1024, .n_banks = 4, .eu_bytes = 128};

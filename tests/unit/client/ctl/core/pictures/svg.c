@@ -3,10 +3,7 @@
 #include <string.h>
 
 #include "client/ctl/core/pictures/picture.h"
-#include "client/ctl/core/pictures/svg_address.h"
-#include "client/ctl/core/pictures/svg_columns.h"
-#include "client/ctl/core/pictures/svg_device.h"
-#include "client/ctl/core/pictures/svg_tensor.h"
+#include "client/ctl/core/pictures/svg.h"
 #include "tests/support/test.h"
 
 static const struct npumem_geometry many = {.n_npus = 1024, .npu_bytes = 65536, .n_banks = 4, .eu_bytes = 128};

@@ -1,4 +1,4 @@
-#include "client/ctl/core/report/operations.h"
+#include "client/ctl/core/report/report.h"
 
 #include <stdbool.h>
 

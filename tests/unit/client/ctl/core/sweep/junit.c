@@ -1,4 +1,4 @@
-#include "client/ctl/core/sweep/junit.h"
+#include "client/ctl/core/sweep/sweep.h"
 
 #include <stdlib.h>
 #include <string.h>

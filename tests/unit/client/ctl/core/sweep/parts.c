@@ -1,4 +1,4 @@
-#include "client/ctl/core/sweep/parts.h"
+#include "client/ctl/core/sweep/sweep.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/vectors/golden.h"
-#include "client/ctl/core/vectors/mapping.h"
+#include "client/ctl/core/vectors/vectors.h"
 #include "tests/support/test.h"
 
 #define VECTORS "tests/conformance/vectors"

@@ -2,8 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/vectors/mapping.h"
-#include "client/ctl/core/vectors/variant.h"
+#include "client/ctl/core/vectors/vectors.h"
 #include "tests/support/test.h"
 
 static json_t *json;

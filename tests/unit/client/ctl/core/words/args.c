@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "client/ctl/core/words/args.h"
+#include "client/ctl/core/words/words.h"
 #include "tests/support/test.h"
 
 static const struct option globals[] = {

@@ -1,6 +1,6 @@
 #include "tests/support/test.h"
 
-#include "client/ctl/core/words/numbers.h"
+#include "client/ctl/core/words/words.h"
 
 TEST(integers)
 {

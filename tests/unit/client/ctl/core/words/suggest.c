@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "client/ctl/core/words/suggest.h"
+#include "client/ctl/core/words/words.h"
 #include "tests/support/test.h"
 
 static const char *nearest(const char *word, const char *list)

@@ -2,7 +2,7 @@
  * one on: each callback is called once, and nothing is left. */
 #include <dirent.h>
 
-#include "client/lib/calls/segments.h"
+#include "client/lib/calls/calls.h"
 #include "tests/support/test.h"
 #include "tests/unit/client/lib/door.h"
 #include "tests/unit/client/lib/failing.h"

@@ -1,4 +1,4 @@
-#include "client/ctl/core/network/planning/lives.h"
+#include "client/ctl/core/network/planning/planning.h"
 
 #include "tests/support/test.h"
 #include "tests/unit/client/ctl/core/network/file.h"
