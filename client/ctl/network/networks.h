@@ -89,7 +89,7 @@ int transfer_open(const struct execute *execute, size_t i, struct stream *stream
 /* Begins the file that operation i (read) writes, or goes on with it behind the first sample. 0 or INVALID. */
 int transfer_create(const struct execute *execute, size_t i, struct stream *stream, struct npumem_error *why);
 
-/* dry.c. A dry run of a network: its tensors are on a device for as long as it takes, and the daemon checks each
+/* A dry run of a network: its tensors are on a device for as long as it takes, and the daemon checks each
  * operation as if it ran. */
 
 struct dry {
@@ -105,7 +105,7 @@ void dry_run(struct ctl *ctl, const struct network *network, struct dry *dry);
 void dry_run_alone(const struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
 		   struct dry *dry);
 
-/* batch.c. Operations of a network that go to the daemon in one message; their arrays lie in one segment. */
+/* Operations of a network that go to the daemon in one message; their arrays lie in one segment. */
 
 enum { BATCH_OPERATIONS = 1024, BATCH_FIELDS = 16384, BATCH_SEGMENT_BYTES = 4 << 20 };
 

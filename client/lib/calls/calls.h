@@ -87,7 +87,7 @@ void run_message(const char *kernel, const struct npumem_operand *operands, unsi
 /* As npumem_segment_create_async; not `writable`: the daemon can only read it. */
 int segments_create_async(struct npumem *npumem, size_t bytes, bool writable, NPUMEM_ASYNC);
 
-/* snapshot.c. The requests that fetch a snapshot, for npumem_snapshot and for a record that begins with one. */
+/* The requests that fetch a snapshot, for npumem_snapshot and for a record that begins with one. */
 
 /* Asks for the next piece of that snapshot; of 0 for a new one, and whether a record begins at its moment. 0 or a
  * status. */

@@ -140,7 +140,7 @@ int stream_close(struct stream *stream, int status, struct npumem_error *error);
 /* N,C,H,W of a place's array, or rows, cols; how many. */
 unsigned stream_shape(const struct npumem_place *place, int64_t shape[4]);
 
-/* array.c. A tensor as an .npy array: its shape, its size, its container. */
+/* A tensor as an .npy array: its shape, its size, its container. */
 
 struct array {
 	int64_t shape[4];

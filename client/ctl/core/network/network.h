@@ -110,7 +110,7 @@ char *network_path(const struct network *network, const char *file);
 /* Type, frac_bits and shape (of a matrix rows, cols: *n_dims 2). False where only the device knows. */
 bool network_array(const struct network *network, int tensor, struct npumem_place *place);
 
-/* files.c. The .npy files that a network names. */
+/* The .npy files that a network names. */
 
 /* Opens the file that an operation writes or expects, for an array at `place`; `rounding` is the device's. 0 or
  * INVALID, naming the file. */

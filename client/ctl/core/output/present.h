@@ -47,7 +47,7 @@ void present_text(FILE *out, const char *format, ...) __attribute__((format(prin
 /* The lines of a place: where it lies, strides, sizes, blocks. */
 void present_lines(FILE *out, const struct npumem_place *place, const struct npumem_geometry *geometry);
 
-/* facts.c. What the daemon and its device are, for programs. */
+/* What the daemon and its device are, for programs. */
 
 /* A new object; NULL without memory. */
 json_t *facts_object(const struct npumem_info *info);

@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <npumem/record.h>
 
-/* chronicle.c. A record as the report's page and the trace want it. */
+/* A record as the report's page and the trace want it. */
 
 /* {"device": …, "entries": […], "operations": […]} of a record in a file. NULL, with the error set. */
 json_t *chronicle_read(const char *path, struct npumem_error *error);
@@ -37,7 +37,7 @@ json_t *memory_of(const json_t *entries);
  * times is left out. False: it could not be written. */
 bool trace_write(FILE *out, const json_t *chronicle);
 
-/* page.c. The report: one file that a browser opens without anything else. */
+/* The report: one file that a browser opens without anything else. */
 
 /* Writes the page about a chronicle. False: it could not be written. */
 bool page_write(FILE *out, const json_t *chronicle);

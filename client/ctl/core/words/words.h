@@ -68,7 +68,7 @@ int numbers_dims(const char *what, const char *text, struct npumem_dims *dims, s
 int numbers_list(const char *what, const char *text, int64_t *values, unsigned most, unsigned *n,
 		 struct npumem_error *error);
 
-/* lists.c. Lists of words with a space between two, as in kernels.def. Its marks: '>' before the name of an
+/* Lists of words with a space between two, as in kernels.def. Its marks: '>' before the name of an
  * output, '?' behind an optional name, '*' behind a numbered family ("in*": in0, in1, …). */
 
 struct lists_word {
