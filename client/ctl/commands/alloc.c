@@ -72,9 +72,4 @@ static int alloc_run(struct ctl *ctl, const struct args *args)
 	return CTL_OK;
 }
 
-const struct command alloc_command = {
-	.options = alloc_options,
-	.least = 1,
-	.most = 1,
-	.run = alloc_run,
-};
+const struct command alloc_command = {.options = alloc_options, .least = 1, .most = 1, .run = alloc_run};

@@ -46,7 +46,7 @@ const struct describe_provenance *describe_provenance(const struct npumem_kernel
  * Returns `text`, DESCRIBE_SHAPE_BYTES long. */
 const char *describe_shape(const struct npumem_kernel_row *row, const char *role, char *text);
 
-/* A new object; NULL without memory. */
+/* A new object. */
 json_t *describe_object(const struct npumem_kernel_row *row);
 /* Lines of at most `columns` (0: whatever it takes), words not broken. */
 void describe_print(FILE *out, const struct npumem_kernel_row *row, unsigned columns);

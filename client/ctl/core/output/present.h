@@ -9,13 +9,13 @@
 
 enum { PRESENT_TEXT_BYTES = 128 };
 
-/* A new object with the fields of plan and alloc; NULL without memory. What does not apply is null. */
+/* A new object with the fields of plan and alloc. What does not apply is null. */
 json_t *present_place(const struct npumem_place *place);
 /* Adds the members of a tensor in the output of ls: name, uid, shape, dtype and others. */
 void present_tensor(json_t **object, const struct npumem_tensor *tensor);
 /* Both. */
 json_t *present_whole(const struct npumem_tensor *tensor);
-/* A new array of them; NULL without memory. */
+/* A new array of them. */
 json_t *present_tensors(const struct npumem_tensor *const *list, unsigned n);
 /* What an operation did. */
 json_t *present_done(const struct npumem_done *done);
@@ -49,7 +49,7 @@ void present_lines(FILE *out, const struct npumem_place *place, const struct npu
 
 /* What the daemon and its device are, for programs. */
 
-/* A new object; NULL without memory. */
+/* A new object. */
 json_t *facts_object(const struct npumem_info *info);
 /* The part that has this geometry; NULL: none has. */
 const char *facts_chip(const struct npumem_geometry *geometry);
