@@ -1,12 +1,12 @@
 /* Drawn anew at each event, in the width that the terminal has by then and never in its last column, where some go
  * on to the next line. No colours, so that NO_COLOR has nothing to ask for. */
-#include "client/ctl/bar.h"
+#include "client/ctl/ctl.h"
 
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
 
 enum { BAR_PAUSE_NS = 100000000 };
 enum { BAR_WIDTH = 40, BAR_BESIDE = 7 /* "[" "] 100%" */, BAR_COLUMNS = 80 };

@@ -1,5 +1,5 @@
 /* Words to a kernel call. Checks their form only: which tensors and parameters go together the daemon says. */
-#include "client/ctl/call.h"
+#include "client/ctl/ctl.h"
 
 #include <string.h>
 

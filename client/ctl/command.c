@@ -11,7 +11,7 @@
 #include "client/ctl/command.h"
 #include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/words/words.h"
 
 static const struct row {

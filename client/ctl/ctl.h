@@ -2,11 +2,14 @@
 #ifndef CTL_CTL_H
 #define CTL_CTL_H
 
-#include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 
+#include <jansson.h>
 #include <npumem/client.h>
 
+#include "client/ctl/core/arrays/values.h"
+#include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/words/words.h"
 
 /* Exit codes. CTL_LOST: of what a sweep was to find out nothing is known, as it had no daemon. */
@@ -83,5 +86,109 @@ bool ctl_make_directory(char path[CTL_DIRECTORY_BYTES]);
 
 /* A warning of the daemon, on stderr. Empty: nothing. */
 void ctl_warn(const struct ctl *ctl, const char *warning);
+
+/* users.c. Users of this machine, by name. */
+
+enum { USERS_TEXT_BYTES = 48 };
+
+/* False: no user has this name. */
+bool users_find(const char *name, int64_t *uid);
+
+/* "1000 (alice)"; "1000" if no user has this uid, or if the daemon is on another host, whose users are others.
+ * Returns `text`, USERS_TEXT_BYTES long. */
+const char *users_text(const struct ctl *ctl, uint32_t uid, char *text);
+
+/* selection.c. Tensors by name or by pattern. */
+
+/* Those found, each once, in the daemon's order. */
+struct selection {
+	const struct npumem_tensor **list;
+	unsigned n;
+};
+
+/* True of a word with *, ? or [, which is a pattern. */
+bool selection_is_pattern(const char *word);
+/* The tensors whose names are among the words, or fit a pattern of them (shell patterns; UID:PATTERN for another
+ * uid's); no words: all that one may know of. CTL_OK; CTL_FAILED where a word finds none. */
+int selection_all(struct ctl *ctl, uint32_t uid, const char *const *words, unsigned n_words,
+		  struct selection *selection);
+
+/* call.c. A kernel call from the words KERNEL role=NAME... param=value..., for `run` and what runs kernels as it
+ * does. */
+
+struct call {
+	const struct npumem_kernel_row *row;
+	char roles[NPUMEM_OPERANDS_MAX][NPUMEM_FIELD_KEY_BYTES];
+	const struct npumem_tensor *tensors[NPUMEM_OPERANDS_MAX];
+	struct npumem_param params[NPUMEM_PARAMS_MAX];
+	unsigned n_tensors, n_params;
+};
+
+/* Parses all the words, connects and finds the tensors. CTL_OK, CTL_FAILED or CTL_USAGE. */
+int call_open(struct ctl *ctl, const struct args *args, struct call *call);
+/* CTL_OK or CTL_FAILED. */
+int call_run(struct ctl *ctl, const struct call *call, const struct npumem_done **done);
+
+/* measure.c. Numeric questions about actual numbers: files and tensors in place of shapes, judged for each
+ * frac_bits that comes into question. */
+
+enum { MEASURE_CANDIDATES_MAX = 12, MEASURE_TEXT_BYTES = 160 };
+
+struct measured {
+	char role[NPUMEM_FIELD_KEY_BYTES];
+	char source[MEASURE_TEXT_BYTES]; /* a file or a tensor */
+	struct values values;		 /* real numbers */
+	int dtype;			 /* fx8, fx16 */
+	int64_t frac_bits;     /* chosen: the one that is given, the tensor's, else the most without clipping */
+	bool is_weights, each; /* each: as formats_weights_sum has it */
+	unsigned n;
+	struct formats_candidate candidates[MEASURE_CANDIDATES_MAX];
+	const char *
+		sums[MEASURE_CANDIDATES_MAX]; /* what the kernel's sums do then; NULL: nothing was asked of them */
+};
+
+struct measure {
+	int rounding;
+	unsigned n;
+	struct measured list[NPUMEM_OPERANDS_MAX];
+	char texts[NPUMEM_OPERANDS_MAX][MEASURE_TEXT_BYTES];
+};
+
+/* Replaces each role=FILE or role=TENSOR among the words of `advise` by its shape, format and sum of weights, in
+ * `words`, which has args->n_words. Connects where a tensor is named. CTL_OK, CTL_FAILED, CTL_USAGE. */
+int measure_words(struct ctl *ctl, const struct args *args, struct measure *measure, const char **words);
+/* One file or tensor by itself: list[0]. */
+int measure_one(struct ctl *ctl, const struct args *args, struct measure *measure);
+
+/* What the question's sums do with each candidate, the others as they are. */
+void measure_ask(struct measure *measure, struct question *question);
+
+json_t *measure_array(const struct measure *measure);
+void measure_print(const struct measure *measure);
+
+/* bar.c. A bar on stderr, where that is a terminal, while one request takes long. */
+
+/* From bar_follow to bar_end, ctl->bar is this one. */
+struct bar {
+	struct ctl *ctl;
+	unsigned width;		 /* columns that it takes now; 0: it is not shown */
+	struct sigaction before; /* of an interrupt, which meanwhile says what it cancelled */
+	bool shown;		 /* where there is a terminal */
+	uint64_t session;	 /* its own: events of other sessions arrive, too */
+	uint64_t drawn_ns;
+	size_t total, done, share; /* of several requests; total 0: it is one */
+};
+
+/* Before the request is sent, on an open connection. Does nothing where stderr is no terminal, or the daemon knows
+ * no progress. */
+void bar_follow(struct ctl *ctl, struct bar *bar);
+/* Of several requests with bar->total parts in all: the next has `share` of them, and `done` are over. */
+void bar_part(struct bar *bar, size_t done, size_t share);
+/* When it is answered, before anything else is printed; on every way out after bar_follow. */
+void bar_end(struct bar *bar);
+
+/* Until *before is set again, an interrupt prints `text` before it ends the program; not where another handler is
+ * set. */
+void bar_interrupt(const char *text, struct sigaction *before);
 
 #endif

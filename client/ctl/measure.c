@@ -1,6 +1,6 @@
 /* From files and tensors to numeric questions. Invariant: the values of list[0..n) are real numbers without a NaN.
  */
-#include "client/ctl/measure.h"
+#include "client/ctl/ctl.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -12,10 +12,7 @@
 #include "client/ctl/core/arrays/stream.h"
 #include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/present.h"
-#include "client/ctl/core/output/table.h"
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/words/words.h"
 
 enum { MEASURE_BELOW = 2, MEASURE_ABOVE = 4 };

@@ -1,5 +1,5 @@
 /* Names against the daemon's list. The tensors are the connection's. */
-#include "client/ctl/selection.h"
+#include "client/ctl/ctl.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* A static program has no name services, which are shared libraries: it reads /etc/passwd only. */
-#include "client/ctl/users.h"
+#include "client/ctl/ctl.h"
 
 #include <inttypes.h>
 #include <pwd.h>

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "client/ctl/bar.h"
-#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/words/words.h"
+#include "client/ctl/ctl.h"
 
 enum { ALLOC_WAIT_SECONDS_MAX = 1000000 };
 

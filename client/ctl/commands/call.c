@@ -41,7 +41,7 @@ static int print_answer(struct ctl *ctl, const char *answer)
 	return ctl_print(ctl, json_loads(answer, 0, NULL));
 }
 
-static int call_run(struct ctl *ctl, const struct args *args)
+static int run_json(struct ctl *ctl, const struct args *args)
 {
 	const char *json = args->n_words > 1 ? args->words[1] : "{}", *answer = NULL;
 	char *read = NULL;
@@ -73,7 +73,7 @@ const struct command call_command = {
 	.options = call_options,
 	.least = 0,
 	.most = 2,
-	.run = call_run,
+	.run = run_json,
 	.notes = "METHOD is a member of Request in npumem.proto, JSON its message ({} if left out, - from stdin): "
 		 "members\n"
 		 "by their names there, enumerations by name, bytes in base64, 64-bit numbers also as strings.\n"

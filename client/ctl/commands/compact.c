@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/output.h"
 
 static const struct option compact_options[] = {
 	{"--dry-run", NULL, "only shows the moves", false},

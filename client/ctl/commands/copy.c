@@ -1,8 +1,8 @@
 /* copy: the elements of one tensor into another. */
 #include "client/ctl/command.h"
 
-#include "client/ctl/bar.h"
-#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/output.h"
+#include "client/ctl/ctl.h"
 
 static int copy_run(struct ctl *ctl, const struct args *args)
 {

@@ -3,8 +3,8 @@
 #include <npumem/async.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/output/present.h"
-#include "client/ctl/users.h"
+#include "client/ctl/core/output/output.h"
+#include "client/ctl/ctl.h"
 
 #include <errno.h>
 #include <inttypes.h>

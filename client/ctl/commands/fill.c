@@ -1,8 +1,8 @@
 /* fill: one value into every element. */
 #include "client/ctl/command.h"
 
-#include "client/ctl/bar.h"
 #include "client/ctl/core/words/words.h"
+#include "client/ctl/ctl.h"
 
 static int fill_run(struct ctl *ctl, const struct args *args)
 {

@@ -2,7 +2,7 @@
 #include "client/ctl/command.h"
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/selection.h"
+#include "client/ctl/ctl.h"
 
 enum { FREE_AT_ONCE = 256 };
 

@@ -3,7 +3,7 @@
 
 #include "client/ctl/command.h"
 #include "client/ctl/core/words/words.h"
-#include "client/ctl/users.h"
+#include "client/ctl/ctl.h"
 
 static const char *const accesses[] = {
 	[NPUMEM_ACCESS_NONE] = "none", [NPUMEM_ACCESS_READ] = "read", [NPUMEM_ACCESS_WRITE] = "write"};

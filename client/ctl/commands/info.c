@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-#include "client/ctl/core/output/present.h"
-#include "client/ctl/users.h"
+#include "client/ctl/core/output/output.h"
+#include "client/ctl/ctl.h"
 
 static void print_limits(const struct npumem_info *info)
 {

@@ -4,7 +4,7 @@
 
 #include "client/ctl/command.h"
 #include "client/ctl/core/kernels/kernels.h"
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
 
 static const struct option kernels_options[] = {
 	{"--names", NULL, "only the names, one a line", false},

@@ -5,8 +5,7 @@
 #include "client/ctl/command.h"
 #include "client/ctl/core/arrays/values.h"
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/words/words.h"
 
 static const struct option load_options[] = {

@@ -3,10 +3,9 @@
 
 #include <inttypes.h>
 
-#include "client/ctl/core/output/present.h"
-#include "client/ctl/core/output/table.h"
+#include "client/ctl/core/output/output.h"
+#include "client/ctl/ctl.h"
 #include "client/ctl/devices/devices.h"
-#include "client/ctl/selection.h"
 
 static void ls_flags(const struct npumem_tensor *tensor, char *flags)
 {

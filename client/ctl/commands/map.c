@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/present.h"
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/pictures/picture.h"
 #include "client/ctl/core/pictures/svg.h"
 

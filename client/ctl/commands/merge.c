@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/sweep/sweep.h"
 
 enum { MERGE_LIST_BYTES = 160 };

@@ -7,9 +7,8 @@
 
 #include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/present.h"
-#include "client/ctl/measure.h"
+#include "client/ctl/core/output/output.h"
+#include "client/ctl/ctl.h"
 
 static const struct option numeric_options[] = {
 	QUESTION_OPTIONS,

@@ -7,10 +7,7 @@
 #include <unistd.h>
 
 #include "client/ctl/core/network/planning/planning.h"
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/present.h"
-#include "client/ctl/core/output/table.h"
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/pictures/svg.h"
 #include "client/ctl/core/words/words.h"
 #include "client/ctl/network/networks.h"

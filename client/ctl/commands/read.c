@@ -6,8 +6,7 @@
 #include "client/ctl/core/arrays/stream.h"
 #include "client/ctl/core/arrays/values.h"
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/output.h"
 
 static const struct option read_options[] = {
 	{"--dequantize", NULL, "as float32: real = fx / 2^frac_bits", false},

@@ -19,7 +19,7 @@
 
 #include "client/ctl/command.h"
 #include "client/ctl/conform/conform.h"
-#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/sweep/sweep.h"
 #include "client/ctl/records/records.h"
 

@@ -4,11 +4,9 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "client/ctl/bar.h"
-#include "client/ctl/call.h"
 #include "client/ctl/core/kernels/kernels.h"
-#include "client/ctl/core/output/present.h"
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
+#include "client/ctl/ctl.h"
 
 static const struct option run_options[] = {
 	{"--time", NULL, "prints the time that the daemon's host took", false},

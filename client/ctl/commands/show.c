@@ -3,9 +3,8 @@
 
 #include <inttypes.h>
 
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/present.h"
-#include "client/ctl/users.h"
+#include "client/ctl/core/output/output.h"
+#include "client/ctl/ctl.h"
 
 static json_t *show_object(const struct npumem_tensor *tensor)
 {

@@ -4,11 +4,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "client/ctl/core/output/metrics.h"
-#include "client/ctl/core/output/present.h"
-#include "client/ctl/core/output/table.h"
+#include "client/ctl/core/output/output.h"
+#include "client/ctl/ctl.h"
 #include "client/ctl/devices/devices.h"
-#include "client/ctl/users.h"
 
 static const struct option stat_options[] = {
 	{"--prometheus", NULL, "prints Prometheus' text exposition format", false},

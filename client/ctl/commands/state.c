@@ -9,9 +9,7 @@
 
 #include "client/ctl/command.h"
 
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/metrics.h"
-#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/output.h"
 
 static int print_running(struct ctl *ctl)
 {

@@ -6,10 +6,7 @@
 #include <unistd.h>
 
 #include "client/ctl/core/network/network.h"
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/present.h"
-#include "client/ctl/core/output/table.h"
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/network/networks.h"
 
 static const struct option submit_options[] = {

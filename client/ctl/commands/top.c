@@ -15,11 +15,10 @@
 
 #include "client/ctl/command.h"
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/metrics.h"
-#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/words/words.h"
+#include "client/ctl/ctl.h"
 #include "client/ctl/devices/devices.h"
-#include "client/ctl/users.h"
 
 static const struct option top_options[] = {
 	{"--interval", "SECONDS", "between two updates (1)", false},

@@ -3,7 +3,7 @@
 
 #include "client/ctl/core/arrays/slice.h"
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/words/words.h"
 
 static const struct option view_options[] = {

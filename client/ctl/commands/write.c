@@ -5,7 +5,7 @@
 
 #include "client/ctl/core/arrays/stream.h"
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/words/words.h"
 
 static const struct option write_options[] = {

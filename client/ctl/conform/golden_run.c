@@ -3,11 +3,11 @@
  */
 #include "client/ctl/conform/conform.h"
 
-#include "client/ctl/call.h"
 #include "client/ctl/core/arrays/stream.h"
 #include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/vectors/vectors.h"
+#include "client/ctl/ctl.h"
 
 struct run {
 	struct ctl *ctl;

@@ -1,6 +1,6 @@
 /* The tensors of all devices in one table. */
 
-#include "client/ctl/core/output/table.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/devices/devices.h"
 
 static const char *text_of(const json_t *tensor, const char *key)

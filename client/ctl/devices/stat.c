@@ -3,7 +3,7 @@
 
 #include "client/ctl/core/devices/list.h"
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/table.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/devices/devices.h"
 
 static double number(const json_t *stat, const char *part, const char *key)

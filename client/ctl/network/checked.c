@@ -10,9 +10,7 @@
 #include <unistd.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/table.h"
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/sweep/sweep.h"
 
 const char *checked_base(const char *path)

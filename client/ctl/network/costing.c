@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/table.h"
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
 
 struct costs_operation *costing_compute(struct ctl *ctl, const struct network *network,
 					const struct npumem_geometry *geometry, const struct rates *rates,

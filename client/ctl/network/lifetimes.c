@@ -7,10 +7,7 @@
 
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/network/planning/planning.h"
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/present.h"
-#include "client/ctl/core/output/table.h"
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
 
 /* The operation of the file that i is, or was made for. */
 static unsigned number(const struct network *network, size_t i)

@@ -4,7 +4,6 @@
 
 #include <npumem/client.h>
 
-#include "client/ctl/bar.h"
 #include "client/ctl/conform/conform.h"
 #include "client/ctl/core/arrays/values.h"
 #include "client/ctl/core/network/network.h"

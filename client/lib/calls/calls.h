@@ -4,7 +4,7 @@
 
 #include <npumem/async.h>
 
-#include "client/lib/messages/region.h"
+#include "client/lib/messages/payload.h"
 #include "client/lib/messages/request.h"
 #include "client/lib/messages/staged.h"
 #include "proto/npumem.pb-c.h"

@@ -4,8 +4,8 @@
 #include "client/lib/calls/calls.h"
 #include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
+#include "client/lib/messages/payload.h"
 #include "client/lib/messages/reply.h"
-#include "client/lib/messages/sized.h"
 
 enum { SUBMIT_OPERATION_FIRST = SIZED_UP_TO(struct npumem_operation, n_params) };
 

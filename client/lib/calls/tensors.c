@@ -3,8 +3,8 @@
 
 #include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
+#include "client/lib/messages/payload.h"
 #include "client/lib/messages/reply.h"
-#include "client/lib/messages/sized.h"
 
 /* Where there is no shared memory, segments need its shape. */
 static void note(struct npumem *npumem, const struct npumem_tensor *tensor)

@@ -6,7 +6,7 @@
 
 #include "client/lib/connection/clock.h"
 #include "client/lib/connection/engine/engine.h"
-#include "client/lib/messages/sized.h"
+#include "client/lib/messages/payload.h"
 
 enum {
 	OPTIONS_FIRST = SIZED_UP_TO(struct npumem_options, spin_us),

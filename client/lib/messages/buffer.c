@@ -1,6 +1,6 @@
 /* A queue of bytes in one piece. Invariant: begin <= end <= capacity; an empty queue starts at 0.
  * Moves its bytes only where at least as many have left since, so that the cost of moving stays linear. */
-#include "client/lib/messages/buffer.h"
+#include "client/lib/messages/payload.h"
 
 #include <errno.h>
 #include <string.h>

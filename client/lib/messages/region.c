@@ -1,5 +1,5 @@
 /* One walk for both directions, in stretches that lie side by side. */
-#include "client/lib/messages/region.h"
+#include "client/lib/messages/payload.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The size is at the front of each element, and the distance from one to the next. */
-#include "client/lib/messages/sized.h"
+#include "client/lib/messages/payload.h"
 
 #include <string.h>
 

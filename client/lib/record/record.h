@@ -32,7 +32,7 @@ struct record_file {
 	bool starved;
 	struct npumem_info info;
 	/* Without header and end. Parts come right before the entry that they are of; the transfers among them are
-	 * regions (region.h), a write's complete and in order. */
+	 * regions (region.c), a write's complete and in order. */
 	Npumem__V1__RecordEntry **entries;
 	size_t n_entries, capacity;
 	uint64_t hash, snapshot; /* snapshot: RecordEnd's */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/lib/messages/region.h"
+#include "client/lib/messages/payload.h"
 #include "client/lib/messages/reply.h"
 #include "proto/frame.h"
 

@@ -12,7 +12,7 @@
 #include "client/lib/connection/connection.h"
 #include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
-#include "client/lib/messages/region.h"
+#include "client/lib/messages/payload.h"
 #include "proto/digest.h"
 #include "proto/methods.h"
 

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/words/words.h"
 
 static const struct describe_provenance provenances[] = {

@@ -1,4 +1,4 @@
-#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/output.h"
 
 #include <math.h>
 

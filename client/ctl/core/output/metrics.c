@@ -1,12 +1,10 @@
 /* One table of samples for each shape of metric, so that a new one is a row. Invariant: label values are escaped,
  * although the daemon's own names need none. */
-#include "client/ctl/core/output/metrics.h"
+#include "client/ctl/core/output/output.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
-
-#include "client/ctl/core/output/jsons.h"
 
 double metrics_fragmentation(const struct npumem_details *details)
 {

@@ -1,12 +1,10 @@
 /* Places and tensors as JSON and as text. The names of the fields are a contract with scripts. */
-#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/output.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 
 #include "client/ctl/core/kernels/kernels.h"
-#include "client/ctl/core/output/jsons.h"
-#include "client/ctl/core/output/terminal.h"
 
 enum { PRESENT_LINE_BYTES = 1024 };
 

@@ -1,5 +1,5 @@
 /* Columns that line up: cells are collected, then printed as wide as the widest. No line ends in blanks. */
-#include "client/ctl/core/output/table.h"
+#include "client/ctl/core/output/output.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* What terminals can do. Asked for anew each time: it changes. */
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
 
 #include <stdlib.h>
 #include <string.h>

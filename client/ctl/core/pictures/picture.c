@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/pictures/svg.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/pictures/picture.h"
 
 enum { DEVICE_SCALE_HEIGHT = 960, DEVICE_GAP = 6 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/present.h"
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/pictures/picture.h"
 
 static void subtitle_place(struct svg *svg, const struct npumem_geometry *geometry,

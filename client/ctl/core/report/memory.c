@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/output.h"
 
 enum { N_KINDS = 4, KEY_BYTES = 160 };
 static const char *const kinds[N_KINDS] = {"data", "dummy", "padding", "empty"};

@@ -10,7 +10,7 @@
 #include <npumem/kernels.h>
 
 #include "client/ctl/core/kernels/kernels.h"
-#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/output.h"
 
 enum { LOOK_BACK = 512 /* rows, for what was waited for */ };
 

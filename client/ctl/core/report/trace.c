@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/jsons.h"
+#include "client/ctl/core/output/output.h"
 
 enum { LANES = 32, LANE_NAME_BYTES = 24 };
 

@@ -1,7 +1,7 @@
 /* Invariant: without a token nothing is kept; AWAY there is no socket, and the outbox is empty; in the table of
  * pending messages those without a kept message are of this connection alone, and end with it.
  * Sends nothing of the caller's before the daemon has said that the session goes on. */
-#include "client/lib/connection/engine/resume.h"
+#include "client/lib/connection/engine/engine.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 
 #include "client/lib/addresses/address.h"
 #include "client/lib/connection/clock.h"
-#include "client/lib/connection/engine/engine.h"
 #include "client/lib/messages/message.h"
 #include "proto/convert.h"
 #include "proto/methods.h"

@@ -1,6 +1,6 @@
 /* A buffer with frames. Invariant: while a payload is under way (left > 0) the buffer ends where it was cut out,
  * so that what follows it is appended there; the first frame is then in the buffer, but for `cut` bytes. */
-#include "client/lib/connection/engine/inbox.h"
+#include "client/lib/connection/engine/engine.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * sent again as another request. The field numbers of npumem.proto are written here a second time, and
  * tests/unit/client/lib/connection/engine/kept.c compares. */
 #define _GNU_SOURCE /* F_DUPFD_CLOEXEC */
-#include "client/lib/connection/engine/kept.h"
+#include "client/lib/connection/engine/engine.h"
 
 #include <errno.h>
 #include <fcntl.h>

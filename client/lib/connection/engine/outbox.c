@@ -1,7 +1,7 @@
 /* A queue of own bytes with pieces between them. Invariant: pieces are in the order of `at`, the number of own
  * bytes that go before them; consumed <= at <= consumed + own bytes. */
 #define _GNU_SOURCE /* SCM_RIGHTS' macros, struct msghdr */
-#include "client/lib/connection/engine/outbox.h"
+#include "client/lib/connection/engine/engine.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The table of messages in flight. Invariant: no free slot lies between an entry's home (id mod slots) and its
  * place, so that a search may stop at the first free one; at most half of the slots are used. */
-#include "client/lib/connection/engine/pending.h"
+#include "client/lib/connection/engine/engine.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Invariant: the set of an open watch has the timer and `socket`, for reading, and where `wants_write` for
  * writing. */
-#include "client/lib/connection/engine/watch.h"
+#include "client/lib/connection/engine/engine.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

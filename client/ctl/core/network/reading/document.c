@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/ctl/core/memory.h"
-#include "client/ctl/core/output/terminal.h"
+#include "client/ctl/core/output/output.h"
 
 enum { DOCUMENT_START_BYTES = 64 << 10, DOCUMENT_BYTES_MAX = 256 << 20 };
 

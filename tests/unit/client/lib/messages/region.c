@@ -1,5 +1,5 @@
 /* Elements spread over a segment, put there and summed up. */
-#include "client/lib/messages/region.h"
+#include "client/lib/messages/payload.h"
 
 #include "proto/digest.h"
 #include "tests/support/test.h"

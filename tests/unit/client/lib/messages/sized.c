@@ -1,5 +1,5 @@
 /* Structs of programs that were built with other versions of the library. */
-#include "client/lib/messages/sized.h"
+#include "client/lib/messages/payload.h"
 
 #include <string.h>
 

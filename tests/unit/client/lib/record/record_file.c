@@ -1,7 +1,7 @@
 /* Whatever the bytes of a file are, it is refused with a reason that names the entry, or can be relied on. */
 #include "client/lib/record/record.h"
 
-#include "client/lib/messages/region.h"
+#include "client/lib/messages/payload.h"
 #include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/records.h"

@@ -1,5 +1,5 @@
 /* The counters as JSON and in Prometheus' format. */
-#include "client/ctl/core/output/metrics.h"
+#include "client/ctl/core/output/output.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/output/table.h"
+#include "client/ctl/core/output/output.h"
 #include "tests/support/test.h"
 
 static const char *printed(unsigned within)

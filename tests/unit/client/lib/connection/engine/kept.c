@@ -1,5 +1,5 @@
 /* Requests as they are kept, compared with what protobuf-c makes of them. */
-#include "client/lib/connection/engine/kept.h"
+#include "client/lib/connection/engine/engine.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

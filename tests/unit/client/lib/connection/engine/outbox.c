@@ -1,6 +1,6 @@
 /* Random queues of own and borrowed bytes and fds, against the same bytes in one piece. */
 #define _GNU_SOURCE /* pipe2 */
-#include "client/lib/connection/engine/outbox.h"
+#include "client/lib/connection/engine/engine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "client/lib/connection/engine/pending.h"
+#include "client/lib/connection/engine/engine.h"
 #include "tests/support/test.h"
 
 TEST(any_order_of_adding_and_taking)

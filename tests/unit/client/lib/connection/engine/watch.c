@@ -1,5 +1,5 @@
 /* What an event loop sleeps on while sockets come and go. */
-#include "client/lib/connection/engine/watch.h"
+#include "client/lib/connection/engine/engine.h"
 
 #include <poll.h>
 #include <sys/socket.h>
