@@ -1,8 +1,6 @@
 /* Pairs of 16-bit terms by vpmaddwd, for 8-bit data too: vpmaddubsw would saturate. 12 sums, 2 vectors of pixels,
  * one weight and one product are the 16 registers. */
-#include <immintrin.h>
-
-#include "daemon/device/engine/ukernel_plain.h"
+#include "daemon/device/engine/ukernel_avx2.h"
 
 enum { COLUMNS = 16, VECTORS = 2 };
 
@@ -72,4 +70,5 @@ const struct ukernel conv_pairs_6x16__avx2 = {
 	.pack = pack,
 	.block = block,
 	.widen = ukernel_plain_widen,
+	.store32 = ukernel_avx2_store32,
 };

@@ -1,0 +1,178 @@
+/* Sums to elements of 8 or 16 bits with AVX2. Without stores under a mask, what lies between real columns is
+ * squeezed out of 8 bytes at a time. */
+#ifndef DEVICE_UKERNEL_AVX2_H
+#define DEVICE_UKERNEL_AVX2_H
+
+#include <immintrin.h>
+
+#include "daemon/device/engine/ukernel_plain.h"
+
+enum { UKERNEL_AVX2_VECTORS = UKERNEL_COLUMNS / 8 };
+
+/* What all rows of a store have in common. */
+struct ukernel_avx2_store {
+	/* Of 16 elements of 16 bits, as packing two vectors leaves them: which are real, and, less than 0, how
+	 * many of those were saturated. */
+	__m256i real[UKERNEL_COLUMNS / 16], saturated;
+	__m256i low, high, limit_low, limit_high;
+	/* Of each 8 bytes of elements: the real ones, and how many bytes these are. */
+	uint64_t masks[2 * UKERNEL_AVX2_VECTORS];
+	uint8_t lengths[2 * UKERNEL_AVX2_VECTORS];
+};
+
+UKERNEL_INLINE void ukernel_avx2_begin(struct ukernel_avx2_store *s, const unsigned bytes,
+				       const struct requantize *r, uint64_t real)
+{
+	const __m256i bits = _mm256_setr_epi16(0x1, 0x2, 0x4, 0x8, 0x100, 0x200, 0x400, 0x800, 0x10, 0x20, 0x40,
+					       0x80, 0x1000, 0x2000, 0x4000, (short)0x8000);
+	for (unsigned i = 0; i < UKERNEL_COLUMNS / 16; i++) {
+		__m256i of = _mm256_set1_epi16((short)(real >> 16 * i));
+		s->real[i] = _mm256_cmpeq_epi16(_mm256_and_si256(of, bits), bits);
+	}
+	s->saturated = _mm256_setzero_si256();
+	s->low = bytes == 1 ? _mm256_set1_epi16(INT8_MIN) : _mm256_set1_epi32(INT16_MIN);
+	s->high = bytes == 1 ? _mm256_set1_epi16(INT8_MAX) : _mm256_set1_epi32(INT16_MAX);
+	s->limit_low = _mm256_set1_epi16((short)r->limit_low);
+	s->limit_high = _mm256_set1_epi16((short)r->limit_high);
+	const unsigned n = 8 / bytes;
+	for (unsigned i = 0; i < UKERNEL_COLUMNS / n; i++, real >>= n) {
+		s->masks[i] = bytes == 1 ? _pdep_u64(real, UINT64_C(0x0101010101010101)) * 0xff
+					 : _pdep_u64(real, UINT64_C(0x0001000100010001)) * 0xffff;
+		s->lengths[i] = (uint8_t)(__builtin_popcountll(s->masks[i]) / 8);
+	}
+}
+
+UKERNEL_INLINE int64_t ukernel_avx2_end(const struct ukernel_avx2_store *s)
+{
+	int32_t sums[8];
+	_mm256_storeu_si256((__m256i *)sums, _mm256_madd_epi16(s->saturated, _mm256_set1_epi16(-1)));
+	return sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7];
+}
+
+/* The lower n < 8 bytes of x. */
+UKERNEL_INLINE uint8_t *ukernel_avx2_put_last(uint64_t x, unsigned n, uint8_t *to)
+{
+	for (unsigned some = 4; some; some /= 2)
+		if (n & some) {
+			memcpy(to, &x, some);
+			x >>= 8 * some;
+			to += some;
+		}
+	return to;
+}
+
+UKERNEL_INLINE void ukernel_avx2_put(const struct ukernel_avx2_store *s, const unsigned bytes,
+				     const struct ukernel_strip *strip, const __m256i *elements, uint8_t *to)
+{
+	if (strip->n_real == UKERNEL_COLUMNS) {
+		memcpy(to, elements, UKERNEL_COLUMNS * bytes);
+		return;
+	}
+	const uint8_t *end = to + strip->n_real * bytes;
+	for (unsigned i = 0; to < end; i++) {
+		uint64_t x = _pext_u64(((const uint64_t *)elements)[i], s->masks[i]);
+		if (end - to >= 8) {
+			memcpy(to, &x, 8);
+			to += s->lengths[i];
+		} else {
+			to = ukernel_avx2_put_last(x, s->lengths[i], to);
+		}
+	}
+}
+
+/* Counts what a container of 8 bits does not hold of 16 bits, or one of 16 of 32. */
+UKERNEL_INLINE void ukernel_avx2_count(struct ukernel_avx2_store *s, unsigned i, __m256i fits)
+{
+	s->saturated = _mm256_add_epi16(s->saturated, _mm256_andnot_si256(fits, s->real[i]));
+}
+
+/* Saturates, limits and stores the results of a row, which are in 32 bits. */
+UKERNEL_INLINE void ukernel_avx2_finish(struct ukernel_avx2_store *s, const unsigned bytes,
+					const struct ukernel_strip *strip, const __m256i y[UKERNEL_AVX2_VECTORS],
+					uint8_t *to)
+{
+	__m256i words[UKERNEL_COLUMNS / 16];
+	UKERNEL_UNROLL
+	for (unsigned i = 0; i < UKERNEL_COLUMNS / 16; i++) {
+		__m256i a = y[2 * i], b = y[2 * i + 1];
+		words[i] = _mm256_packs_epi32(a, b);
+		if (bytes == 1) {
+			__m256i x = _mm256_max_epi16(_mm256_min_epi16(words[i], s->high), s->low);
+			ukernel_avx2_count(s, i, _mm256_cmpeq_epi16(x, words[i]));
+		} else {
+			__m256i x = _mm256_max_epi32(_mm256_min_epi32(a, s->high), s->low);
+			__m256i z = _mm256_max_epi32(_mm256_min_epi32(b, s->high), s->low);
+			ukernel_avx2_count(s, i,
+					   _mm256_packs_epi32(_mm256_cmpeq_epi32(x, a), _mm256_cmpeq_epi32(z, b)));
+		}
+		words[i] = _mm256_min_epi16(_mm256_max_epi16(words[i], s->limit_low), s->limit_high);
+		if (bytes == 2)
+			words[i] = _mm256_permute4x64_epi64(words[i], 0xd8);
+	}
+	if (bytes == 1) {
+		const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+		UKERNEL_UNROLL
+		for (unsigned i = 0; i < 2; i++)
+			words[i] = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(words[2 * i], words[2 * i + 1]),
+							       order);
+	}
+	ukernel_avx2_put(s, bytes, strip, words, to);
+}
+
+/* Half a unit is added and what is below the point falls off; of a tie, which leaves zeros there, half to even
+ * then clears the last bit, and half away from zero has taken one from what is negative before. */
+UKERNEL_INLINE __m256i ukernel_avx2_round(__m256i x, const struct requantize *r,
+					  const enum npumem_rounding rounding)
+{
+	__m256i half = _mm256_set1_epi32(r->shift > 0 ? 1 << (r->shift - 1) : 0);
+	__m256i below = _mm256_set1_epi32((int32_t)((1u << r->shift) - 1)), one = _mm256_set1_epi32(r->shift > 0);
+	__m256i t = _mm256_add_epi32(x, half);
+	if (rounding == NPUMEM_NEAREST)
+		t = _mm256_sub_epi32(t, _mm256_and_si256(_mm256_srli_epi32(x, 31), one));
+	__m256i y = _mm256_sra_epi32(t, _mm_cvtsi64_si128(r->shift));
+	if (rounding != NPUMEM_CONVERGENT)
+		return y;
+	__m256i tie = _mm256_cmpeq_epi32(_mm256_and_si256(t, below), _mm256_setzero_si256());
+	return _mm256_andnot_si256(_mm256_and_si256(tie, one), y);
+}
+
+UKERNEL_INLINE int64_t ukernel_avx2_store_rounded(const struct ukernel_result *result,
+						  const struct ukernel_strip *strip, unsigned rows,
+						  const int32_t *sums, const unsigned bytes,
+						  const enum npumem_rounding rounding)
+{
+	const struct requantize requantize = *result->requantize;
+	struct ukernel_avx2_store store;
+	ukernel_avx2_begin(&store, bytes, &requantize, strip->real);
+	for (unsigned row = 0; row < rows; row++, sums += UKERNEL_COLUMNS) {
+		__m256i total = _mm256_set1_epi32((int32_t)result->totals[row]), y[UKERNEL_AVX2_VECTORS];
+		UKERNEL_UNROLL
+		for (unsigned v = 0; v < UKERNEL_AVX2_VECTORS; v++) {
+			__m256i x = _mm256_load_si256((const __m256i *)(sums + 8 * v));
+			y[v] = ukernel_avx2_round(_mm256_add_epi32(x, total), &requantize, rounding);
+		}
+		ukernel_avx2_finish(&store, bytes, strip, y, result->to[row] + result->at);
+	}
+	return ukernel_avx2_end(&store);
+}
+
+UKERNEL_INLINE int64_t ukernel_avx2_store_of(const struct ukernel_result *result,
+					     const struct ukernel_strip *strip, unsigned rows, const int32_t *sums,
+					     const unsigned bytes)
+{
+	enum npumem_rounding rounding = result->requantize->rounding;
+	if (rounding == NPUMEM_NEAREST)
+		return ukernel_avx2_store_rounded(result, strip, rows, sums, bytes, NPUMEM_NEAREST);
+	if (rounding == NPUMEM_UP)
+		return ukernel_avx2_store_rounded(result, strip, rows, sums, bytes, NPUMEM_UP);
+	return ukernel_avx2_store_rounded(result, strip, rows, sums, bytes, NPUMEM_CONVERGENT);
+}
+
+static int64_t ukernel_avx2_store32(const struct ukernel_result *result, const struct ukernel_strip *strip,
+				    unsigned rows, const int32_t *sums)
+{
+	return result->requantize->bytes == 1 ? ukernel_avx2_store_of(result, strip, rows, sums, 1)
+					      : ukernel_avx2_store_of(result, strip, rows, sums, 2);
+}
+
+#endif
