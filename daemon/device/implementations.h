@@ -22,6 +22,7 @@ struct ukernel;
 
 enum ukernel_type {
 	UKERNEL_FX8,
+	UKERNEL_FX8_CONV, /* whose weights may be arranged */
 	UKERNEL_FX16,
 	UKERNEL_FX16W8,
 	UKERNEL_FX8_PIXELS,

@@ -9,7 +9,7 @@
 
 static enum ukernel_type type_of(const struct weighted *weighted)
 {
-	return weighted->data_bytes == 1     ? UKERNEL_FX8
+	return weighted->data_bytes == 1     ? UKERNEL_FX8_CONV
 	       : weighted->weight_bytes == 2 ? UKERNEL_FX16
 					     : UKERNEL_FX16W8;
 }
@@ -61,6 +61,10 @@ bool conv_plan_init(struct conv_plan *plan, const struct convolution *convolutio
 		return false;
 	plan->ukernel = ukernel_choose(type_of(&convolution->weighted), convolution->call->isa);
 	choose_steps(plan);
+	if (plan->ukernel->arrange && plan->shape.n_steps > UKERNEL_STEPS_MAX) {
+		plan->ukernel = ukernel_choose(UKERNEL_FX8, convolution->call->isa);
+		choose_steps(plan);
+	}
 	int64_t lines = plan->n_packed >> plan->ukernel->by_bytes;
 	if (ukernel_is_wasteful(plan->ukernel, plan->shape.merged ? lines : lines / flat_n_planes(&plan->flat))) {
 		plan->ukernel = ukernel_choose_single(type_of(&convolution->weighted), convolution->call->isa);

@@ -43,7 +43,7 @@ size_t conv_weights_init(struct conv_weights *weights, const struct conv_weights
 	int64_t head = convolution_aligned(sizeof(struct conv_weights_head));
 	int64_t sums = convolution_aligned(rows * 8), ends = convolution_aligned(shape->n_steps * 8);
 	int64_t taps = convolution_aligned(has_taps(shape) ? slots * n_taps(shape) * 4 : 0);
-	int64_t part = convolution_aligned(slots * shape->n_steps * UKERNEL_STEP_BYTES);
+	int64_t part = convolution_aligned(conv_weights_bytes(shape, c->groups * shape->n_blocks, slots));
 	uint8_t *at = memory;
 	if (at)
 		*weights = (struct conv_weights){.head = (struct conv_weights_head *)at,
@@ -53,6 +53,14 @@ size_t conv_weights_init(struct conv_weights *weights, const struct conv_weights
 						 .steps = at + head + sums + ends + taps,
 						 .part_bytes = part};
 	return (size_t)(head + sums + ends + taps + part * (may_split(shape) ? 2 : 1));
+}
+
+/* Where the weights of a block are put. */
+static uint8_t *put_at(const struct conv_weights *weights, const struct conv_weights_shape *s, int64_t group,
+		       int64_t block)
+{
+	int64_t slots = conv_weights_n_slots(s, block), put = slots * s->n_steps * UKERNEL_STEP_BYTES;
+	return (uint8_t *)conv_weights_at(weights, s, 0, group, block, 0) + conv_weights_bytes(s, 1, slots) - put;
 }
 
 /* One weight and where it goes. */
@@ -171,9 +179,7 @@ static bool put_all(struct conv_weights *weights, const struct conv_weights_shap
 	for (int64_t group = 0; group < s->convolution->groups; group++)
 		for (int64_t block = 0; block < s->n_blocks; block++) {
 			int64_t o = conv_weights_first(s, block), n_outputs = conv_weights_first(s, block + 1) - o;
-			struct row row = {weights->steps +
-						  (group * s->n_slots + o) * s->n_steps * UKERNEL_STEP_BYTES,
-					  conv_weights_n_slots(s, block), 0};
+			struct row row = {put_at(weights, s, group, block), conv_weights_n_slots(s, block), 0};
 			for (; row.row < n_outputs; row.row++)
 				if (!put_row(weights, s, group * n + o + row.row, &row, &pending))
 					return false;
@@ -228,7 +234,7 @@ static bool segment_end(const struct conv_weights *weights, const struct conv_we
 		return true;
 	for (int64_t group = 0; group < s->convolution->groups; group++)
 		for (int64_t block = 0; block < s->n_blocks; block++) {
-			const uint8_t *steps = conv_weights_at(weights, s, 0, group, block, 0);
+			const uint8_t *steps = put_at(weights, s, group, block);
 			if (!kernel_look(s->convolution->call, 1, pending) ||
 			    !block_end(weights, s, steps, conv_weights_n_slots(s, block), start, pending, end))
 				return false;
@@ -271,13 +277,27 @@ static bool split(struct conv_weights *weights, const struct conv_weights_shape 
 	return true;
 }
 
+static bool arrange(const struct conv_weights *weights, const struct conv_weights_shape *s)
+{
+	int64_t pending = 0;
+	for (int64_t group = 0; s->ukernel->arrange && group < s->convolution->groups; group++)
+		for (int64_t block = 0; block < s->n_blocks; block++) {
+			int64_t rows = conv_weights_n_slots(s, block);
+			s->ukernel->arrange(s->n_steps, (unsigned)rows,
+					    (uint8_t *)conv_weights_at(weights, s, 0, group, block, 0));
+			if (!kernel_look(s->convolution->call, s->n_steps * rows, &pending))
+				return false;
+		}
+	return true;
+}
+
 bool conv_weights_pack(struct conv_weights *weights, const struct conv_weights_shape *shape)
 {
 	*weights->head = (struct conv_weights_head){.most = 0, .n_parts = 1};
 	if (!put_all(weights, shape) || !find_segments(weights, shape))
 		return false;
 	if (weights->head->n_segments > 0)
-		return true;
+		return arrange(weights, shape);
 	weights->head->n_parts = 2;
 	return split(weights, shape) && find_segments(weights, shape);
 }

@@ -34,7 +34,8 @@ struct conv_weights {
 	int64_t *sums;	/* of the weights of each output channel */
 	int64_t *ends;	/* of the segments, in steps */
 	int32_t *taps;	/* by_pixels, of unsigned data: [tap][group][slot], the sum of its weights */
-	uint8_t *steps; /* [part][group][block], slots being the rows of ukernel_weight() */
+	uint8_t *steps; /* [part][group][block], slots being the rows of ukernel_weight(), or what is made of them
+			 */
 	int64_t part_bytes;
 };
 
@@ -62,6 +63,12 @@ static inline int64_t conv_weights_n_slots(const struct conv_weights_shape *shap
 	return conv_weights_first_slot(shape, block + 1) - conv_weights_first_slot(shape, block);
 }
 
+/* Bytes of n blocks that have so many slots. */
+static inline int64_t conv_weights_bytes(const struct conv_weights_shape *shape, int64_t n, int64_t slots)
+{
+	int64_t put = slots * shape->n_steps * UKERNEL_STEP_BYTES;
+	return shape->ukernel->arrange ? n * ukernel_order_bytes(shape->n_steps) + 2 * put : put;
+}
 /* Steps [first, ...) of a block, of a part; `first` begins a group of steps. */
 static inline const uint8_t *conv_weights_at(const struct conv_weights *weights,
 					     const struct conv_weights_shape *shape, int64_t part, int64_t group,
@@ -69,7 +76,8 @@ static inline const uint8_t *conv_weights_at(const struct conv_weights *weights,
 {
 	int64_t slot = group * shape->n_slots + conv_weights_first_slot(shape, block);
 	return weights->steps + part * weights->part_bytes +
-	       (slot * shape->n_steps + first * conv_weights_n_slots(shape, block)) * UKERNEL_STEP_BYTES;
+	       conv_weights_bytes(shape, group * shape->n_blocks + block, slot) +
+	       first * conv_weights_n_slots(shape, block) * UKERNEL_STEP_BYTES;
 }
 
 #endif

@@ -91,6 +91,11 @@ struct ukernel {
 	 * much. */
 	bool unsigned_data;
 
+	/* NULL: block() reads weights as they are put. Else it is called for all steps at once, UKERNEL_STEPS_MAX
+	 * at most, and this makes what it reads: in ukernel_order_bytes() and twice the bytes of a block's
+	 * weights, in whose end they are put. */
+	void (*arrange)(int64_t n_steps, unsigned rows, uint8_t *block);
+
 	/* to[y * to_row + x] = from[y * from_row + x * step] for y < n_rows, x < n, elements of `bytes` (1, 2),
 	 * rows in elements. Reads no other byte; writes no other but, between two rows, zeros. */
 	void (*spread)(unsigned bytes, const void *from, int64_t from_row, int64_t step, void *to, int64_t to_row,
@@ -137,6 +142,12 @@ static inline int64_t ukernel_weight(const struct ukernel *ukernel, int64_t k, i
 	int64_t depth = ukernel->depth;
 	int shift = __builtin_ctz(ukernel->depth);
 	return ((((k >> shift) * rows + row) << shift) + (k & (depth - 1))) * UKERNEL_STEP_BYTES;
+}
+
+/* What says in front of arranged weights in which order steps are. */
+static inline int64_t ukernel_order_bytes(int64_t n_steps)
+{
+	return (int64_t)sizeof(uint32_t) + (n_steps + 1) / 2 * 2 * (int64_t)sizeof(uint16_t);
 }
 
 /* Steps of n packed lines, each of n_terms, with those that fill up a group. */
