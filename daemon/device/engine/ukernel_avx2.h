@@ -32,8 +32,9 @@ UKERNEL_INLINE void ukernel_avx2_begin(struct ukernel_avx2_store *s, const unsig
 	s->saturated = _mm256_setzero_si256();
 	s->low = bytes == 1 ? _mm256_set1_epi16(INT8_MIN) : _mm256_set1_epi32(INT16_MIN);
 	s->high = bytes == 1 ? _mm256_set1_epi16(INT8_MAX) : _mm256_set1_epi32(INT16_MAX);
-	s->limit_low = _mm256_set1_epi16((short)r->limit_low);
-	s->limit_high = _mm256_set1_epi16((short)r->limit_high);
+	s->limit_low = bytes == 1 ? _mm256_set1_epi8((char)r->limit_low) : _mm256_set1_epi16((short)r->limit_low);
+	s->limit_high =
+		bytes == 1 ? _mm256_set1_epi8((char)r->limit_high) : _mm256_set1_epi16((short)r->limit_high);
 	const unsigned n = 8 / bytes;
 	for (unsigned i = 0; i < UKERNEL_COLUMNS / n; i++, real >>= n) {
 		s->masks[i] = bytes == 1 ? _pdep_u64(real, UINT64_C(0x0101010101010101)) * 0xff
@@ -65,7 +66,9 @@ UKERNEL_INLINE void ukernel_avx2_put(const struct ukernel_avx2_store *s, const u
 				     const struct ukernel_strip *strip, const __m256i *elements, uint8_t *to)
 {
 	if (strip->n_real == UKERNEL_COLUMNS) {
-		memcpy(to, elements, UKERNEL_COLUMNS * bytes);
+		UKERNEL_UNROLL
+		for (unsigned i = 0; i < 2 * bytes; i++)
+			_mm256_storeu_si256((__m256i *)(to + 32 * i), elements[i]);
 		return;
 	}
 	const uint8_t *end = to + strip->n_real * bytes;
@@ -105,51 +108,87 @@ UKERNEL_INLINE void ukernel_avx2_finish(struct ukernel_avx2_store *s, const unsi
 			ukernel_avx2_count(s, i,
 					   _mm256_packs_epi32(_mm256_cmpeq_epi32(x, a), _mm256_cmpeq_epi32(z, b)));
 		}
-		words[i] = _mm256_min_epi16(_mm256_max_epi16(words[i], s->limit_low), s->limit_high);
-		if (bytes == 2)
+		if (bytes == 2) {
+			words[i] = _mm256_min_epi16(_mm256_max_epi16(words[i], s->limit_low), s->limit_high);
 			words[i] = _mm256_permute4x64_epi64(words[i], 0xd8);
+		}
 	}
 	if (bytes == 1) {
 		const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
 		UKERNEL_UNROLL
-		for (unsigned i = 0; i < 2; i++)
-			words[i] = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(words[2 * i], words[2 * i + 1]),
-							       order);
+		for (unsigned i = 0; i < 2; i++) {
+			words[i] = _mm256_packs_epi16(words[2 * i], words[2 * i + 1]);
+			words[i] = _mm256_min_epi8(_mm256_max_epi8(words[i], s->limit_low), s->limit_high);
+			words[i] = _mm256_permutevar8x32_epi32(words[i], order);
+		}
 	}
 	ukernel_avx2_put(s, bytes, strip, words, to);
 }
 
-/* Half a unit is added and what is below the point falls off; of a tie, which leaves zeros there, half to even
- * then clears the last bit, and half away from zero has taken one from what is negative before. */
-UKERNEL_INLINE __m256i ukernel_avx2_round(__m256i x, const struct requantize *r,
-					  const enum npumem_rounding rounding)
+/* Half a unit, which is in `half`, is added and what is below the point falls off; of a tie, which leaves zeros
+ * there, half to even then clears the last bit, and half away from zero has taken one from what is negative
+ * before. Small sums come with the bits of the float 1.5 * 2^23 added: as in ukernel_avx512_fx8.h one multiply-add
+ * makes 1.5 * 2^23 + x / 2^shift of them, rounded. */
+struct ukernel_avx2_round {
+	__m256i half, below, one, bits;
+	__m256 scale, more;
+	__m128i shift;
+};
+
+enum { UKERNEL_AVX2_BITS = 0x4b400000, UKERNEL_AVX2_FLOAT = 3 << 22 };
+
+UKERNEL_INLINE struct ukernel_avx2_round ukernel_avx2_round_of(const struct requantize *r, const bool small)
 {
-	__m256i half = _mm256_set1_epi32(r->shift > 0 ? 1 << (r->shift - 1) : 0);
-	__m256i below = _mm256_set1_epi32((int32_t)((1u << r->shift) - 1)), one = _mm256_set1_epi32(r->shift > 0);
-	__m256i t = _mm256_add_epi32(x, half);
+	unsigned shift = (unsigned)r->shift;
+	return (struct ukernel_avx2_round){
+		.half = _mm256_set1_epi32(small	      ? UKERNEL_AVX2_BITS
+					  : shift > 0 ? 1 << (shift - 1)
+						      : 0),
+		.below = _mm256_set1_epi32((int32_t)((1u << shift) - 1)),
+		.one = _mm256_set1_epi32(shift > 0),
+		.bits = _mm256_set1_epi32(UKERNEL_AVX2_BITS),
+		.scale = _mm256_set1_ps(1.0f / (float)(1 << shift)),
+		.more = _mm256_set1_ps((float)(UKERNEL_AVX2_FLOAT - (UKERNEL_AVX2_FLOAT >> shift))),
+		.shift = _mm_cvtsi32_si128((int)shift),
+	};
+}
+
+UKERNEL_INLINE __m256i ukernel_avx2_round(__m256i x, const struct ukernel_avx2_round *r,
+					  const enum npumem_rounding rounding, const bool small)
+{
+	if (small)
+		return _mm256_sub_epi32(
+			_mm256_castps_si256(_mm256_fmadd_ps(_mm256_castsi256_ps(x), r->scale, r->more)), r->bits);
 	if (rounding == NPUMEM_NEAREST)
-		t = _mm256_sub_epi32(t, _mm256_and_si256(_mm256_srli_epi32(x, 31), one));
-	__m256i y = _mm256_sra_epi32(t, _mm_cvtsi64_si128(r->shift));
+		x = _mm256_sub_epi32(
+			x, _mm256_and_si256(_mm256_srli_epi32(_mm256_sub_epi32(x, r->half), 31), r->one));
+	__m256i y = _mm256_sra_epi32(x, r->shift);
 	if (rounding != NPUMEM_CONVERGENT)
 		return y;
-	__m256i tie = _mm256_cmpeq_epi32(_mm256_and_si256(t, below), _mm256_setzero_si256());
-	return _mm256_andnot_si256(_mm256_and_si256(tie, one), y);
+	__m256i tie = _mm256_cmpeq_epi32(_mm256_and_si256(x, r->below), _mm256_setzero_si256());
+	return _mm256_andnot_si256(_mm256_and_si256(tie, r->one), y);
 }
 
 UKERNEL_INLINE int64_t ukernel_avx2_store_rounded(const struct ukernel_result *result,
 						  const struct ukernel_strip *strip, unsigned rows,
 						  const int32_t *sums, const unsigned bytes,
-						  const enum npumem_rounding rounding)
+						  const enum npumem_rounding rounding, const bool small)
 {
-	const struct requantize requantize = *result->requantize;
+	enum { AHEAD = 6 }; /* rows are features, whose lines are in no cache */
+	const struct ukernel_avx2_round round = ukernel_avx2_round_of(result->requantize, small);
+	for (unsigned row = 0; row < AHEAD && row < rows; row++)
+		__builtin_prefetch(result->to[row] + result->at, 1);
 	struct ukernel_avx2_store store;
-	ukernel_avx2_begin(&store, bytes, &requantize, strip->real);
+	ukernel_avx2_begin(&store, bytes, result->requantize, strip->real);
 	for (unsigned row = 0; row < rows; row++, sums += UKERNEL_COLUMNS) {
-		__m256i total = _mm256_set1_epi32((int32_t)result->totals[row]), y[UKERNEL_AVX2_VECTORS];
+		__m256i total = _mm256_add_epi32(_mm256_set1_epi32((int32_t)result->totals[row]), round.half);
+		__m256i y[UKERNEL_AVX2_VECTORS];
+		if (row + AHEAD < rows)
+			__builtin_prefetch(result->to[row + AHEAD] + result->at, 1);
 		UKERNEL_UNROLL
 		for (unsigned v = 0; v < UKERNEL_AVX2_VECTORS; v++) {
 			__m256i x = _mm256_load_si256((const __m256i *)(sums + 8 * v));
-			y[v] = ukernel_avx2_round(_mm256_add_epi32(x, total), &requantize, rounding);
+			y[v] = ukernel_avx2_round(_mm256_add_epi32(x, total), &round, rounding, small);
 		}
 		ukernel_avx2_finish(&store, bytes, strip, y, result->to[row] + result->at);
 	}
@@ -162,10 +201,12 @@ UKERNEL_INLINE int64_t ukernel_avx2_store_of(const struct ukernel_result *result
 {
 	enum npumem_rounding rounding = result->requantize->rounding;
 	if (rounding == NPUMEM_NEAREST)
-		return ukernel_avx2_store_rounded(result, strip, rows, sums, bytes, NPUMEM_NEAREST);
+		return ukernel_avx2_store_rounded(result, strip, rows, sums, bytes, NPUMEM_NEAREST, false);
 	if (rounding == NPUMEM_UP)
-		return ukernel_avx2_store_rounded(result, strip, rows, sums, bytes, NPUMEM_UP);
-	return ukernel_avx2_store_rounded(result, strip, rows, sums, bytes, NPUMEM_CONVERGENT);
+		return ukernel_avx2_store_rounded(result, strip, rows, sums, bytes, NPUMEM_UP, false);
+	return result->is_small
+		       ? ukernel_avx2_store_rounded(result, strip, rows, sums, bytes, NPUMEM_CONVERGENT, true)
+		       : ukernel_avx2_store_rounded(result, strip, rows, sums, bytes, NPUMEM_CONVERGENT, false);
 }
 
 static int64_t ukernel_avx2_store32(const struct ukernel_result *result, const struct ukernel_strip *strip,
