@@ -9,6 +9,7 @@
 
 struct blocks_paths;
 struct depthwise;
+struct depthwise_lines;
 struct depthwise_outputs;
 struct folds;
 struct gemv_functions;
@@ -51,6 +52,8 @@ struct implementations {
 			       int64_t to_step);
 	/* May be NULL: nothing fits. */
 	int64_t (*depthwise_fx8)(const struct depthwise *depthwise, const struct depthwise_outputs *outputs);
+	/* Writes them and returns how many saturated. May be NULL. */
+	int64_t (*depthwise_lines)(const struct depthwise_lines *lines);
 	/* Those of pixels may be NULL. */
 	const struct ukernel *ukernels[UKERNEL_TYPES];
 };

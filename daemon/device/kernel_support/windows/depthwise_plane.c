@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "daemon/device/implementations.h"
 #include "daemon/device/least.h"
 
 enum {
@@ -61,6 +62,22 @@ size_t depthwise_plane_scratch_bytes(const struct kernel_call *call, const struc
 	return lay_out(&plane, call, window);
 }
 
+/* Where all of the fast way is there, this is not. */
+static void init_lines(struct depthwise_plane *p)
+{
+	const struct window_axis *h = &p->window->h, *w = &p->window->w;
+	const struct implementations *has = &implementations[p->call->isa];
+	p->is_flat = h->stride * w->stride == 1 && p->block > 1 && p->width <= DEPTHWISE_LINES_PITCH_MAX;
+	p->lines = has->depthwise_fx8 || w->stride > 2 ? NULL : has->depthwise_lines;
+	p->pitch = p->is_flat ? p->width : 1;
+	for (int64_t i = 0; i < p->pitch; i++) {
+		p->real[i] = 0;
+		for (int64_t j = 0; j < 8; j++)
+			if (!p->is_flat || (i + j) % p->pitch < w->out)
+				p->real[i] |= UINT64_C(0xff) << (8 * j);
+	}
+}
+
 void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *call, const struct window *window,
 			  const struct weighted *weighted)
 {
@@ -77,7 +94,20 @@ void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *cal
 	for (int64_t y = 0; y < h->kernel; y++)
 		for (int64_t x = 0; x < w->kernel; x += plane->lone ? 1 : 2)
 			plane->offsets[plane->n_pairs++] = y * h->dilation * plane->width + x * w->dilation;
+	init_lines(plane);
 	plane->narrow = weighted->accumulator.sum_bytes == sizeof(*plane->part);
+}
+
+enum { WIDENED = 8 };
+typedef int8_t widened_from __attribute__((vector_size(WIDENED)));
+typedef int16_t widened_to __attribute__((vector_size(2 * WIDENED)));
+
+static void widen(const uint8_t *in, int16_t *to)
+{
+	widened_from from;
+	memcpy(&from, in, sizeof(from));
+	widened_to words = __builtin_convertvector(from, widened_to);
+	memcpy(to, &words, sizeof(words));
 }
 
 static void copy_row(const uint8_t *in, unsigned bytes, int64_t n, int16_t *to)
@@ -86,8 +116,14 @@ static void copy_row(const uint8_t *in, unsigned bytes, int64_t n, int16_t *to)
 		memcpy(to, in, (size_t)n * sizeof(*to));
 		return;
 	}
-	for (int64_t i = 0; i < n; i++)
-		to[i] = ((const int8_t *)in)[i];
+	int64_t i = 0;
+	for (; i + WIDENED <= n; i += WIDENED)
+		widen(in + i, to + i);
+	if (i < n && n >= WIDENED)
+		widen(in + n - WIDENED, to + n - WIDENED);
+	else
+		for (; i < n; i++)
+			to[i] = ((const int8_t *)in)[i];
 }
 
 /* False where it is no longer wanted. What is not of the feature stays zero. */
@@ -235,6 +271,27 @@ static void sum_wide(struct depthwise_plane *p, const struct outputs *at)
 	}
 }
 
+/* Outputs of 8 bits of sums of 32. */
+static void make_lines(struct depthwise_plane *p, const struct taps *taps, const struct outputs *at, uint8_t *out)
+{
+	const struct window_axis *h = &p->window->h, *w = &p->window->w;
+	struct depthwise_lines lines = {
+		.taps = *taps,
+		.n = p->is_flat ? 1 : at->n,
+		.step = h->stride * p->width,
+		.length = p->is_flat ? (at->n - 1) * p->width + at->columns : at->columns,
+		.real = p->real,
+		.pitch = p->pitch,
+		.way = 8 % p->pitch,
+		.to = &p->finish.to,
+		.n_outputs = at->n * at->columns,
+		.out = out,
+	};
+	lines.taps.stride = w->stride;
+	lines.taps.in = p->plane + at->y * h->stride * p->width + at->x * w->stride;
+	p->call->counts.saturated += p->lines(&lines);
+}
+
 /* Those of channel o. */
 static void make_outputs(struct depthwise_plane *p, int64_t o, const struct outputs *at, uint8_t *out)
 {
@@ -250,6 +307,10 @@ static void make_outputs(struct depthwise_plane *p, int64_t o, const struct outp
 		taps.high = p->high;
 		taps.low_bias = (int32_t)(p->bias & 0xff);
 		taps.high_bias = (int32_t)(p->bias >> 8);
+	}
+	if (p->lines && p->sums_are == DEPTHWISE_PLAIN && p->finish.to.bytes == 1 && p->finish.to.shift >= 0) {
+		make_lines(p, &taps, at, out);
+		return;
 	}
 	sum_rows(p, &taps, at);
 	if (p->sums_are == DEPTHWISE_WIDE) {

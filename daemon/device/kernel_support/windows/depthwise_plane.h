@@ -5,6 +5,7 @@
 
 #include "daemon/device/fixed/rows/rows.h"
 #include "daemon/device/fixed/rows/taps.h"
+#include "daemon/device/kernel_support/windows/depthwise_lines.h"
 #include "daemon/device/kernel_support/windows/weighted.h"
 #include "daemon/device/kernel_support/windows/window.h"
 
@@ -26,7 +27,11 @@ struct depthwise_plane {
 	const uint8_t *feature; /* that the plane is a copy of; NULL: of none yet */
 	int64_t n_taps, n_pairs, offsets[DEPTHWISE_PLANE_TAPS_MAX];
 	bool narrow; /* sums without bias have 32 bits whatever the weights */
-	bool lone;   /* taps that have no neighbour are pairs with nothing */
+	int64_t (*lines)(const struct depthwise_lines *lines); /* NULL: none */
+	bool is_flat;					       /* rows are one line, with what lies between them */
+	uint64_t real[DEPTHWISE_LINES_PITCH_MAX];
+	int64_t pitch;
+	bool lone; /* taps that have no neighbour are pairs with nothing */
 	/* Of the channel under way. */
 	enum depthwise_sums sums_are;
 	int64_t bias; /* in the sums' format, unless it is left to the end */
