@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-enum {
-	/* A segment of fewer steps is not worth widening its sums: twice the products are less. */
-	SEGMENT_MIN = 6,
-};
-
 void conv_weights_cut(struct conv_weights_shape *shape)
 {
 	int64_t most = shape->by_pixels ? UKERNEL_OUTPUTS / UKERNEL_VECTOR : shape->ukernel->rows;
@@ -250,7 +245,7 @@ static bool find_segments(struct conv_weights *weights, const struct conv_weight
 	for (int64_t start = 0; start < s->n_steps; start = end) {
 		if (!segment_end(weights, s, start, &pending, &end))
 			return false;
-		bool is_short = end == start || (end < s->n_steps && end < (n + 1) * SEGMENT_MIN);
+		bool is_short = end == start || (end < s->n_steps && end < (n + 1) * s->ukernel->segment_min);
 		if (may_split(s) && head->n_parts == 1 && is_short) {
 			head->n_segments = 0;
 			return true;

@@ -80,6 +80,7 @@ struct ukernel {
 	unsigned n_terms;      /* of a step: 4 or 2 */
 	unsigned weight_bytes; /* as packed: 1 or 2; by bytes 1 */
 	unsigned rows;	       /* most rows of a block */
+	unsigned segment_min;  /* steps: to widen the sums of fewer takes longer than twice the products */
 	unsigned speed;	       /* products in half a nanosecond, at least, of many rows */
 	/* Steps come in whole groups of so many, a power of two, whose data lies at one distance from each other
 	 * and a row's weights side by side. Steps that fill up the last one have weights of 0 and any data. */

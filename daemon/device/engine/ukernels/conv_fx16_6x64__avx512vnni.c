@@ -119,6 +119,7 @@ const struct ukernel conv_fx16_6x64__avx512vnni = {
 	.name = "conv_fx16_6x64__avx512vnni",
 	.n_terms = 2,
 	.weight_bytes = 2,
+	.segment_min = 6,
 	.rows = UKERNEL_ROWS,
 	.speed = 48,
 	.depth = 1,

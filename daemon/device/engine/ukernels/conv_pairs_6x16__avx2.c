@@ -189,6 +189,7 @@ const struct ukernel conv_pairs_6x16__avx2 = {
 	.name = "conv_pairs_6x16__avx2",
 	.n_terms = 2,
 	.weight_bytes = 2,
+	.segment_min = 16,
 	.rows = UKERNEL_ROWS,
 	.speed = 24,
 	.depth = 1,

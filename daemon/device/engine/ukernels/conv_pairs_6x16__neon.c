@@ -49,6 +49,7 @@ const struct ukernel conv_pairs_6x16__neon = {
 	.name = "conv_pairs_6x16__neon",
 	.n_terms = 2,
 	.weight_bytes = 2,
+	.segment_min = 6,
 	.rows = UKERNEL_ROWS,
 	.speed = 8,
 	.depth = 1,

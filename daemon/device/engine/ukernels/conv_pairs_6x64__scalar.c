@@ -27,6 +27,7 @@ const struct ukernel conv_pairs_6x64__scalar = {
 	.name = "conv_pairs_6x64__scalar",
 	.n_terms = 2,
 	.weight_bytes = 2,
+	.segment_min = 6,
 	.rows = UKERNEL_ROWS,
 	.speed = 1,
 	.depth = 1,
