@@ -9,6 +9,40 @@
 
 enum { UKERNEL_AVX2_VECTORS = UKERNEL_COLUMNS / 8 };
 
+/* Defines block() of a file whose sum() makes `vectors` vectors of sums of each row. */
+#define UKERNEL_AVX2_SUM(rows, vectors)                                                                           \
+	static void sum_##rows##_##vectors(const uint32_t *offsets, int64_t n_steps, const uint8_t *data,         \
+					   const uint8_t *weights, int32_t *sums)                                 \
+	{                                                                                                         \
+		sum(offsets, n_steps, data, weights, sums, rows, vectors);                                        \
+	}
+#define UKERNEL_AVX2_BLOCK                                                                                        \
+	UKERNEL_AVX2_SUM(1, 1)                                                                                    \
+	UKERNEL_AVX2_SUM(2, 1)                                                                                    \
+	UKERNEL_AVX2_SUM(3, 1)                                                                                    \
+	UKERNEL_AVX2_SUM(4, 1)                                                                                    \
+	UKERNEL_AVX2_SUM(5, 1)                                                                                    \
+	UKERNEL_AVX2_SUM(6, 1)                                                                                    \
+	UKERNEL_AVX2_SUM(1, 2)                                                                                    \
+	UKERNEL_AVX2_SUM(2, 2)                                                                                    \
+	UKERNEL_AVX2_SUM(3, 2)                                                                                    \
+	UKERNEL_AVX2_SUM(4, 2)                                                                                    \
+	UKERNEL_AVX2_SUM(5, 2)                                                                                    \
+	UKERNEL_AVX2_SUM(6, 2)                                                                                    \
+	static void block(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,  \
+			  unsigned rows, unsigned n_columns, int32_t *sums)                                       \
+	{                                                                                                         \
+		typedef void sum_function(const uint32_t *, int64_t, const uint8_t *, const uint8_t *,            \
+					  int32_t *);                                                             \
+		static sum_function *const all[2][UKERNEL_ROWS] = {                                               \
+			{sum_1_1, sum_2_1, sum_3_1, sum_4_1, sum_5_1, sum_6_1},                                   \
+			{sum_1_2, sum_2_2, sum_3_2, sum_4_2, sum_5_2, sum_6_2},                                   \
+		};                                                                                                \
+		for (unsigned i = 0; i < n_columns; i += 16)                                                      \
+			all[n_columns - i > 8][rows - 1](offsets, n_steps, data + UKERNEL_STEP_BYTES * i,         \
+							 weights, sums + i);                                      \
+	}
+
 /* What all rows of a store have in common. */
 struct ukernel_avx2_store {
 	/* Of 16 elements of 16 bits, as packing two vectors leaves them: which are real, and, less than 0, how

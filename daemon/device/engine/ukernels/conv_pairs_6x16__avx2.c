@@ -2,7 +2,7 @@
  * one weight and one product are the 16 registers. */
 #include "daemon/device/engine/ukernel_avx2.h"
 
-enum { COLUMNS = 16, VECTORS = 2 };
+enum { VECTORS = 2 };
 
 UKERNEL_INLINE __m256i load(unsigned bytes, const void *line, int64_t i)
 {
@@ -32,7 +32,7 @@ static void pack(unsigned bytes, const void *const *lines, int64_t n, int64_t hi
 }
 
 UKERNEL_INLINE void sum(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
-			int32_t *sums, const unsigned rows)
+			int32_t *sums, const unsigned rows, const unsigned vectors)
 {
 	__m256i acc[UKERNEL_ROWS][VECTORS];
 	UKERNEL_UNROLL
@@ -40,24 +40,26 @@ UKERNEL_INLINE void sum(const uint32_t *offsets, int64_t n_steps, const uint8_t 
 		acc[r][0] = acc[r][1] = _mm256_setzero_si256();
 	for (int64_t k = 0; k < n_steps; k++, weights += UKERNEL_STEP_BYTES * rows) {
 		const __m256i *at = (const __m256i *)(data + offsets[k]);
-		__m256i x = _mm256_loadu_si256(at), y = _mm256_loadu_si256(at + 1);
+		__m256i x = _mm256_loadu_si256(at), y = vectors > 1 ? _mm256_loadu_si256(at + 1) : x;
 		UKERNEL_UNROLL
 		for (unsigned r = 0; r < rows; r++) {
 			int32_t pair;
 			memcpy(&pair, weights + 4 * r, sizeof(pair));
 			__m256i w = _mm256_set1_epi32(pair);
 			acc[r][0] = _mm256_add_epi32(acc[r][0], _mm256_madd_epi16(x, w));
-			acc[r][1] = _mm256_add_epi32(acc[r][1], _mm256_madd_epi16(y, w));
+			if (vectors > 1)
+				acc[r][1] = _mm256_add_epi32(acc[r][1], _mm256_madd_epi16(y, w));
 		}
 	}
 	UKERNEL_UNROLL
 	for (unsigned r = 0; r < rows; r++) {
 		_mm256_store_si256((__m256i *)(sums + r * UKERNEL_COLUMNS), acc[r][0]);
-		_mm256_store_si256((__m256i *)(sums + r * UKERNEL_COLUMNS + 8), acc[r][1]);
+		if (vectors > 1)
+			_mm256_store_si256((__m256i *)(sums + r * UKERNEL_COLUMNS + 8), acc[r][1]);
 	}
 }
 
-UKERNEL_BLOCK_OF_ROWS(COLUMNS)
+UKERNEL_AVX2_BLOCK
 
 static void widen(const int32_t *sums, unsigned rows, unsigned n_columns, unsigned shift, bool first,
 		  int64_t *wide)
