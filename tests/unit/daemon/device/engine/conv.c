@@ -198,6 +198,27 @@ TEST(ties, .is_unbounded = true)
 	}
 }
 
+/* Weights of which two, or four, reach just what 16 bits hold of the largest data, and just not. */
+TEST(sums_at_the_brim, .is_unbounded = true)
+{
+	static const int64_t weights[] = {127, -127, 1, -1, 2, -2, 64, -64, 65, -65, 33, -33, 32, -32, 0, -128};
+	static const int64_t data[] = {127, 127, 126, -128};
+	uint64_t state = 5;
+	for (int i = 0; i < 60; i++) {
+		const struct shape shape = {1, 1 + 5 * (i % 9), 3, 24, 1 + i % 7, 1, 2, 1, 1, 0, 0, 0, 0, 1, 1, 1};
+		struct calls c;
+		set_up(&c, NPUMEM_KERNEL_CONV2D, &shape, &calls_fxn[0], (const int64_t[4]){7, 7, 0, 4}, false);
+		int64_t n_data = (int64_t)calls_bytes(&c.operands[IN][0]);
+		int64_t n_weights = (int64_t)calls_bytes(&c.operands[WEIGHTS][0]);
+		for (int64_t j = 0; j < n_data; j++)
+			calls_put(&c, IN, j, data[oracle_random(&state) % 4]);
+		for (int64_t j = 0; j < n_weights; j++)
+			calls_put(&c, WEIGHTS, j, weights[oracle_random(&state) % (i % 3 ? 16 : 8)]);
+		check_all(&c);
+		calls_free(&c);
+	}
+}
+
 /* ---- stores ---- */
 
 enum { SUMS = UKERNEL_ROWS_MAX * UKERNEL_COLUMNS };
