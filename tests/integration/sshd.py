@@ -66,7 +66,7 @@ class Sshd:
             file.write(
                 f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.file('host')}\nPidFile none\n"
                 f"AuthorizedKeysFile {self.file('user.pub')}\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
-                f"KbdInteractiveAuthentication no\nPermitRootLogin yes\nKexAlgorithms curve25519-sha256\nMaxStartups 100\nSetEnv PATH={self.path}:/usr/bin:/bin\n"
+                f"KbdInteractiveAuthentication no\nPermitRootLogin yes\nKexAlgorithms curve25519-sha256\nMaxStartups 100\nSetEnv HOME={self.directory} PATH={self.path}:/usr/bin:/bin\n"
             )
             file.writelines(f"{line}\n" for line in self.lines)
         with open(self.file("ssh_config"), "w") as file:
