@@ -102,12 +102,13 @@ class Resumes(Busy, StateTestCase):
         self.finishes(process)
 
     def test_a_daemon_that_stays_away(self):
+        self.options = (*self.options, "--resume-seconds", "5")
+        self.restart()
         process = self.busy()
-        self.kill()
-        self.start("--resume-seconds", "15")
+        self.restart()
         with self.daemon.client() as client:
             details = {"stat": pb.StatRequest(details=True)}
-            wait_for(lambda: client.call(**details).stat.activity.dma_bytes)  # it has told the client how long to look for the next
+            wait_for(lambda: client.call(**details).stat.activity.dma_bytes)  # the client has found this one
         self.kill()
         self.fails(process, "the connection to the daemon ended, and none at npu has gone on with it")
 
@@ -168,8 +169,7 @@ class Python(OverSsh, test_resume.Python):
             dev.stat()
 
     def test_patience(self):
-        # Long enough for one more connection of ssh where each takes seconds.
-        dev = self.connect(resume=5)
+        dev = self.connect(resume=2)  # long enough for one more connection of ssh
         dev.stat()
         self.kill()
         with self.assertRaisesRegex(npumem.Unavailable, "none at npu has gone on with it: .*cannot reach a daemon"):

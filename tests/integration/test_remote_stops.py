@@ -138,7 +138,7 @@ class Asks(Case, StateTestCase):
         self.assertIn("Permission denied (publickey)", done.stderr)
 
     def test_not_in_the_middle_of_something(self):
-        self.restart("--resume-seconds", "10")
+        self.restart("--resume-seconds", "3")
         pid, terminal = self.on_a_terminal("events")
         self.read_until(terminal, b"passphrase")
         os.write(terminal, self.SECRET.encode() + b"\n")
