@@ -110,7 +110,7 @@ class Client:
             sock.connect(path)  # which waits for the daemon where many do, but not with a timeout
         sock.settimeout(SECONDS)
         self.sock = sock
-        self.buffer = b""
+        self.buffer = bytearray()
         self.id = 0
         self.early = {}  # answers that came before they were asked for
 
@@ -147,8 +147,8 @@ class Client:
             if byte < 0x80:
                 break
         self._fill(used + length)
-        response = self.received.FromString(self.buffer[used : used + length])
-        self.buffer = self.buffer[used + length :]
+        response = self.received.FromString(bytes(self.buffer[used : used + length]))
+        del self.buffer[: used + length]
         return response
 
     def ask(self, **call):
@@ -176,10 +176,12 @@ class Client:
 
     def answers(self, ids):
         """The answers with these ids, in their order; events are left out."""
-        while set(ids) - set(self.early):
+        missing = set(ids).difference(self.early)
+        while missing:
             response = self.receive()
             if response.id:
                 self.early[response.id] = response
+                missing.discard(response.id)
             else:
                 assert response.HasField("event"), response
         return [self.early.pop(i) for i in ids]

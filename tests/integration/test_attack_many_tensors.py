@@ -1,6 +1,7 @@
 """However many tensors and views one uid has, no turn of the loop does work for all of them: not when one more comes,
 not when a base goes with all its views, not when the daemon ends."""
 
+import itertools
 import tempfile
 import time
 import unittest
@@ -31,14 +32,16 @@ class Many(TestCase):
             found.append(attempt())
 
     def pipeline(self, requests, width=8):
-        """All of them, so many under way at a time."""
+        """All of them, so many under way at a time, of which half are sent at once."""
         requests, waiting = iter(requests), []
-        while True:
-            some = [request for _, request in zip(range(width - len(waiting)), requests)]
-            waiting += self.mallory.post(*some)
-            if not waiting:
-                return
-            (answer,) = self.mallory.answers([waiting.pop(0)])
+        while some := list(itertools.islice(requests, width // 2)):
+            sent = self.mallory.post(*some)
+            self.are_ok(waiting)
+            waiting = sent
+        self.are_ok(waiting)
+
+    def are_ok(self, ids):
+        for answer in self.mallory.answers(ids):
             self.assertEqual(answer.status, pb.OK, answer.message)
 
     def longest_ms(self, work):
