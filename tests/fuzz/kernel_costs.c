@@ -70,15 +70,15 @@ static void describe(const struct valid_run *run, char *text, size_t bytes)
 static void write_elements(struct bench *bench, struct rig *rig, struct tensor *tensor)
 {
 	int64_t n = tensor_elements(tensor);
-	unsigned bytes = npumem_dtype_bytes(tensor_place(tensor).dtype);
+	enum npumem_dtype dtype = tensor_place(tensor).dtype;
+	unsigned bytes = npumem_dtype_bytes(dtype);
 	uint8_t *data = malloc((size_t)n * bytes);
 	ck_assert_ptr_nonnull(data);
 	bool rises = oracle_random(&bench->random) % 2;
 	for (int64_t i = 0; i < n; i++) {
 		int64_t value = rises ? (i << (8 * bytes - 1)) / n : oracle_random(&bench->random);
 		float real = (float)value;
-		memcpy(data + i * bytes, tensor_place(tensor).dtype == NPUMEM_FP32 ? (void *)&real : &value,
-		       bytes);
+		memcpy(data + i * bytes, dtype == NPUMEM_FP32 ? (void *)&real : &value, bytes);
 	}
 	ck_assert_int_eq(rig_write(rig, tensor, data), 0);
 	free(data);
