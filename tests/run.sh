@@ -2,7 +2,7 @@
 # Everything that must hold: the build without a warning and all its tests, then those of C code under the address and
 # undefined-behaviour sanitizers, then the tests where threads matter under the thread sanitizer. Ends with
 # `N passed, N failed` (`, N skipped`: these said that they cannot run here) over all, and non-zero if anything failed; a build that fails counts as one.
-# As many tests at once as there are processors.
+# Half as many tests more at once than there are processors, as many of them wait most of their time.
 # Usage: tests/run.sh [--all] [plain|sanitize|thread] [LABEL]   LABEL: only the tests of that label: unit, integration, …
 # --all: also those labelled `long`: a Slurm farm, packages, containers, benches, long random runs. A LABEL has its long ones.
 # With a LABEL the thread sanitizer only where it is asked for; of that label it runs those that are also `thread`.
@@ -75,7 +75,7 @@ suite() {
 		selection+=(-LE '^long$')
 	fi
 	rm -f "$record"
-	timeout -k 10 "$TESTS_SECONDS" ctest --test-dir "$directory" -j "$(nproc)" --output-on-failure --no-tests=error \
+	timeout -k 10 "$TESTS_SECONDS" ctest --test-dir "$directory" -j "$((($(nproc) * 3 + 1) / 2))" --output-on-failure --no-tests=error \
 		--timeout "$TEST_SECONDS" --output-junit "$record" "${selection[@]}" || status=$?
 	if ! names=$(outcomes "$record"); then
 		echo "== $directory: ctest left no record (it ended with $status)"

@@ -63,6 +63,7 @@ needs_systemd = unittest.skipUnless(
     shutil.which("systemd-analyze"), "no systemd here, so this was NOT checked: tests/packages.sh systemd installs it"
 )
 SLOWER = 10 if os.environ.get("NPUMEM_SANITIZE") else 1  # than a plain build, at most: for bounds on times
+FEWER = 4 if os.environ.get("NPUMEM_SANITIZE") else 1  # tensors: a sanitizer is for the code, the plain build for its time
 
 
 def page_fault_us():

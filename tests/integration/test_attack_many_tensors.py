@@ -6,10 +6,10 @@ import tempfile
 import time
 import unittest
 
-from support import FAULTS, SLOWER, TestCase, alloc, dims, fill, free, pb, read, ref, run, wait_for
+from support import FAULTS, FEWER, TestCase, alloc, dims, fill, free, pb, read, ref, run, wait_for
 
 MALLORY = 12001
-N = 40_000 if SLOWER == 1 else 10_000  # a sanitizer is for the code; the plain build is for its time
+N = 40_000 // FEWER
 AT_ONCE = 32  # of one request, which is a turn
 TURN_MS = 3  # of processor time; a turn of the loop is to take 1 ms
 ATTEMPTS = 4

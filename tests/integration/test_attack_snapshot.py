@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 from state import look, token_of
-from support import NPUMEMD, SECONDS, Daemon, alloc, dims, fill, free, pb, read, ref, run_as, wait_for
+from support import FEWER, NPUMEMD, SECONDS, Daemon, alloc, dims, fill, free, pb, read, ref, run_as, wait_for
 from test_snapshot import MIB, NPUMEMCTL, SnapshotTestCase, ask_snapshot, pull
 
 OTHER = 1001
@@ -275,7 +275,7 @@ class Large(SnapshotTestCase):
     """A hundred thousand tensors, and a client that takes its time, while another one changes all of them."""
 
     options = ("--npus", "1", "--npu-bytes", str(32 * MIB))
-    N = 100_000
+    N = 100_000 // FEWER
     STEP = 250
 
     def names(self, first, prefix="t"):

@@ -5,7 +5,7 @@ import select
 import tempfile
 import unittest
 
-from support import SLOWER, copy, dims, fill, free, pb, read, ref, run, submit, wait_for
+from support import FEWER, SLOWER, copy, dims, fill, free, pb, read, ref, run, submit, wait_for
 from test_attack_many_tensors import AT_ONCE, ATTEMPTS, MALLORY, Many
 
 FREE_MAX = 512  # tensors in one request
@@ -14,7 +14,7 @@ FREE_MAX = 512  # tensors in one request
 class Dump(Many):
     """One of 1 MiB that many footprints have, while they are there and when others took their place."""
 
-    N_ROOTS = 1 << 17
+    N_ROOTS = (1 << 17) // FEWER
     options = ("--npus", "2", "--npu-bytes", str(8 << 20))
 
     def small(self, n):
@@ -45,7 +45,7 @@ class Dump(Many):
 class Guests(Many):
     """Each in the empty block of its host. When a host has gone, no compaction walks all guests."""
 
-    N_GUESTS = 24_000
+    N_GUESTS = 24_000 // FEWER
     NPU_BYTES = 8 << 20
     options = ("--npus", "2", "--npu-bytes", str(NPU_BYTES))
 
@@ -280,7 +280,7 @@ class Widths(Many):
 class Compaction(Many):
     """The views of a tensor that moves go with it, but not in one turn."""
 
-    N_VIEWS = 120_000
+    N_VIEWS = 120_000 // FEWER
     options = ("--npus", "1", "--npu-bytes", str(1 << 20))
 
     def test_a_base_with_very_many_views(self):
@@ -307,7 +307,7 @@ class Compaction(Many):
 class Records(Many):
     """A record begins with a snapshot of very many tensors without names, which lie in no order."""
 
-    N_TENSORS = 60_000
+    N_TENSORS = 60_000 // FEWER
     REQUESTS = ({"record": pb.RecordRequest(action=pb.RECORD_WATCH)}, {"snapshot": pb.SnapshotRequest(record=True)})
 
     def setUp(self):
@@ -452,7 +452,7 @@ class Held(Many):
 class List(Many):
     """A list that names thousands of tensors, which are in no cache, finds them in many turns."""
 
-    N_TENSORS, N_NAMES = 150_000, 2400
+    N_TENSORS, N_NAMES = 150_000 // FEWER, 2400
     LIST_MS = 1.6  # of processor time; all at once took 2.5 at least, and 3.3 to 4.4 most times
     options = ("--npus", "64", "--npu-bytes", str(64 << 20))
 

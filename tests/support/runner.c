@@ -22,11 +22,6 @@ void __real__mark_point(const char *file, int line);
 enum { PARTS = 2 };
 enum outcome { PASSED, FAILED, NONE }; /* of a part; NONE: it has no test that is asked for */
 enum { MARKED = 64 }; /* of a test that hangs it is said where it was, unless it is in such a loop */
-#ifdef __SANITIZE_ADDRESS__
-enum { SHARE_PROCESS = true };
-#else
-enum { SHARE_PROCESS = false };
-#endif
 
 static struct {
 	const char *file;
@@ -121,7 +116,7 @@ static enum outcome run_some(unsigned part, bool is_shared)
 			suite = NULL;
 			n_files++;
 		}
-		bool is_alone = !SHARE_PROCESS || test->is_alone || test->signal;
+		bool is_alone = !IS_SANITIZED || test->is_alone || test->signal;
 		if (n_files % PARTS != part || is_alone == is_shared)
 			continue;
 		if (!suite)
@@ -138,7 +133,7 @@ static enum outcome run_some(unsigned part, bool is_shared)
 
 static enum outcome run(unsigned part)
 {
-	enum outcome of_own = run_some(part, false), shared = SHARE_PROCESS ? run_some(part, true) : NONE;
+	enum outcome of_own = run_some(part, false), shared = IS_SANITIZED ? run_some(part, true) : NONE;
 
 	return of_own == FAILED || shared == FAILED ? FAILED : of_own == PASSED ? PASSED : shared;
 }

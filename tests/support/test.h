@@ -11,6 +11,13 @@
 #include <check.h>
 #include <stdbool.h>
 
+/* The address sanitizer is for the code and not for its values: of cases that take the same way it has some. */
+#ifdef __SANITIZE_ADDRESS__
+enum { IS_SANITIZED = true };
+#else
+enum { IS_SANITIZED = false };
+#endif
+
 struct test {
 	const TTest *function;
 	int from, to;	   /* it is run for each _i from `from` to `to` - 1; to 0: once */
