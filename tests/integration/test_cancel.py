@@ -6,7 +6,13 @@ import signal
 import time
 import unittest
 
-from support import Endless, TestCase, dims, fill, pb, read, ref, submit, wait_for
+from support import FEWER, Endless, TestCase, dims, fill, pb, read, ref, submit, wait_for
+
+
+class Minutes(Endless):
+    """Without vectors. A thousandth of it, which progress tells, is there soon."""
+
+    SIDE = 128
 
 
 class Long(TestCase):
@@ -80,7 +86,7 @@ class Cancel(Long):
         self.assertIn("never written", answer.message)
 
     def test_inside_an_operation_of_a_submit(self):
-        call = Endless(self.talker).call()
+        call = Minutes(self.talker).call()
         self.talker.call(subscribe=pb.SubscribeRequest(kinds=["progress"]))
         (submits,) = self.talker.post(submit(fill("out", 7), call, fill("out", 7)))
         while (event := self.talker.receive().event).done <= event.total // 3:
@@ -141,7 +147,7 @@ class Cancel(Long):
         self.assertFalse(answer.cancelled.found)
 
     def test_somebody_elses(self):
-        run = self.run_of(32)
+        run = self.run_of(32 // FEWER)
         runs = self.talker.send(run=run)
         with self.daemon.client() as other:
             for request_id in range(1, runs + 3):
@@ -154,7 +160,7 @@ class Progress(Long):
     """How far a submit is: only ever further."""
 
     def test_of_a_submit(self):
-        run = self.run_of(128)
+        run = self.run_of(128 // FEWER)
         self.talker.call(subscribe=pb.SubscribeRequest(kinds=["progress"]))
         operations = [pb.Operation(run=run)] * 400
         submits = self.talker.send(submit=pb.SubmitRequest(operations=operations))
