@@ -23,14 +23,23 @@ bool prompt_is_terminal(void)
 
 /* A handler has no context of its own. */
 static struct ctl *prompt_ctl;
-static volatile sig_atomic_t prompt_interrupted;
-static struct sigaction prompt_term; /* as it was at first */
+static volatile sig_atomic_t prompt_interrupted, prompt_waited; /* for a second and more since */
+static struct sigaction prompt_term;				/* as it was at first */
 static sigset_t prompt_mask;
 
-/* Once more after a second, until it is seen: it may have come just before a call began to wait. */
+/* Once more after a second, until it is seen: it may have come just before a call began to wait. Where nothing
+ * sees it, as the daemon does not answer, the next interrupt ends the program. */
 static void prompt_on_interrupt(int number)
 {
-	(void)number;
+	static const char again[] = "\nnpumemctl: no answer yet; another interrupt ends npumemctl\n";
+	if (number == SIGALRM && !prompt_waited)
+		(void)!write(STDERR_FILENO, again, sizeof(again) - 1);
+	if (number == SIGALRM)
+		prompt_waited = 1;
+	if (number == SIGINT && prompt_waited) {
+		signal(SIGINT, SIG_DFL);
+		raise(SIGINT);
+	}
 	prompt_interrupted = 1;
 	if (prompt_ctl->npumem)
 		npumem_interrupt(prompt_ctl->npumem, true);
@@ -54,7 +63,7 @@ void prompt_arm(void)
 	sigaction(SIGTERM, &prompt_term, NULL);
 	sigprocmask(SIG_SETMASK, &prompt_mask, NULL);
 	alarm(0);
-	prompt_interrupted = 0;
+	prompt_interrupted = prompt_waited = 0;
 	if (prompt_ctl->npumem)
 		npumem_interrupt(prompt_ctl->npumem, false);
 }

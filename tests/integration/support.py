@@ -443,6 +443,16 @@ def is_alive(pid):
     return os.path.exists(f"/proc/{pid}/exe")
 
 
+@contextlib.contextmanager
+def silenced(process):
+    """It has its sockets, but does nothing."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
 def wait_for(condition, seconds=SECONDS):
     end = time.monotonic() + seconds
     while not condition():

@@ -13,7 +13,7 @@ import termios
 import time
 import unittest
 
-from support import SECONDS, Endless, TestCase, alloc, pb, wait_for
+from support import SECONDS, Endless, TestCase, alloc, pb, silenced, wait_for
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 with open(NPUMEMCTL, "rb") as program:
@@ -173,6 +173,19 @@ class Prompt(TestCase):
         self.terminal.until("npumem> ")
         self.assertEqual([t.name for t in looker.call(list=pb.ListRequest()).list.tensors], ["all"])
         self.finish()
+
+    def test_what_is_not_answered_is_left(self):
+        self.ask("alloc x --shape 1,8,1,4 --dtype int8", "address")
+        with silenced(self.daemon.process):
+            self.terminal.type("ls\n")
+            self.terminal.until("ls")
+            time.sleep(0.2)  # what is typed at the prompt is no interrupt of a command
+            self.terminal.type("\x03")
+            self.terminal.until("npumemctl: no answer yet; another interrupt ends npumemctl")
+            self.terminal.type("\x03")
+            self.terminal.rest()
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(self.terminal.pid, 0)[1]), -2)
+            self.terminal.end = lambda: os.close(self.terminal.fd)
 
     def test_after_commands_with_signals_of_their_own(self):
         client = self.client()

@@ -8,10 +8,11 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 import unittest
 import zlib
 
-from support import NPUMEMD, SECONDS, Client, TestCase, dims, frame, is_alive, pb, run_as, wait_for
+from support import NPUMEMD, SECONDS, Client, TestCase, dims, frame, is_alive, pb, run_as, silenced, wait_for
 
 CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 ALICE, BOB = 12001, 12002
@@ -331,6 +332,15 @@ class Record(RecordCase):
         self.assertEqual(run_as(ALICE, connect), "[]")
         process.kill()
         process.wait()
+
+    def test_the_second_interrupt_ends_it_in_any_case(self):
+        process, _ = self.start()
+        with silenced(self.daemon.process):
+            time.sleep(0.1)  # it asks
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(SECONDS), -signal.SIGINT)
 
     def test_nothing_stays_behind(self):
         self.record()

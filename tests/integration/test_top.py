@@ -14,7 +14,7 @@ import termios
 import time
 import unittest
 
-from support import SECONDS, Client, Daemon, Endless, TestCase, alloc, pb, run_as, wait_for
+from support import SECONDS, Client, Daemon, Endless, TestCase, alloc, pb, run_as, silenced, wait_for
 
 CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 
@@ -81,6 +81,75 @@ class Top(TestCase):
         self.assertEqual(self.process.wait(SECONDS), 0)
         self.assertEqual(termios.tcgetattr(self.theirs), self.before)
 
+    def until(self, text):
+        """What is written up to this."""
+        got, end = b"", time.monotonic() + SECONDS
+        while text not in got:
+            assert time.monotonic() < end, got
+            if select.select([self.ours], [], [], 0.1)[0]:
+                got += os.read(self.ours, 1 << 16)
+        return got
+
+    def another(self, daemon):
+        """Another one on the terminal, once it has drawn."""
+        self.process.kill()
+        self.process.wait(SECONDS)
+        termios.tcsetattr(self.theirs, termios.TCSANOW, self.before)
+        while select.select([self.ours], [], [], 0)[0]:
+            os.read(self.ours, 1 << 16)
+        self.process = subprocess.Popen(
+            [CTL, "--socket", daemon.path, "top", "--interval", "0.2"], stdin=self.theirs, stdout=self.theirs, stderr=self.theirs
+        )
+        self.addCleanup(self.process.kill)
+        self.until(b"\x1b[J")
+        return self.process
+
+    def test_a_daemon_that_is_silent(self):
+        """It says so, and both keys end it at once."""
+        self.frame()
+        with silenced(self.daemon.process):
+            self.until(b"(q quits) no answer of the daemon for 1 s")
+            os.write(self.ours, b"q")
+            self.assertEqual(self.process.wait(SECONDS), 0)
+        self.assertEqual(termios.tcgetattr(self.theirs), self.before)
+        for words in (("top", "--batch"), ("--json", "top")):
+            with subprocess.Popen([CTL, "--socket", self.daemon.path, *words, "--interval", "0.1"], stdout=subprocess.PIPE) as batch:
+                batch.stdout.readline()
+                with silenced(self.daemon.process):
+                    time.sleep(0.3)  # it asks again
+                    batch.send_signal(signal.SIGINT)
+                    self.assertEqual(batch.wait(SECONDS), 0)
+
+    def test_a_daemon_that_is_gone(self):
+        """With a state the client waits for another; meanwhile it can be ended."""
+        with Daemon("--state-dir", os.path.join(self.daemon.directory, "state")) as daemon:
+            top = self.another(daemon)
+            daemon.end(signal.SIGKILL)
+            self.until(b"no answer of the daemon for 1 s")
+            os.write(self.ours, b"q")
+            self.assertEqual(top.wait(SECONDS), 0)
+
+    def test_it_is_stopped_and_goes_on(self):
+        """A shell gets the terminal as it was, and may leave it otherwise."""
+        self.frame()
+        self.process.send_signal(signal.SIGTSTP)
+        self.until(b"\x1b[?25h\x1b[?1049l")
+        self.assertTrue(os.WIFSTOPPED(os.waitpid(self.process.pid, os.WUNTRACED)[1]))
+        self.assertEqual(termios.tcgetattr(self.theirs), self.before)
+        self.process.send_signal(signal.SIGCONT)
+        self.assertIn(b"\x1b[?1049h\x1b[?25l", self.until(b"\x1b[J"))
+        os.write(self.ours, b"q")
+        self.assertEqual(self.process.wait(SECONDS), 0)
+        self.assertEqual(termios.tcgetattr(self.theirs), self.before)
+
+    def test_other_signals_end_it(self):
+        for number in (signal.SIGQUIT, signal.SIGHUP):
+            top = self.another(self.daemon)
+            top.send_signal(number)
+            self.assertEqual(top.wait(SECONDS), 0)
+            self.until(b"\x1b[?25h\x1b[?1049l")
+            self.assertEqual(termios.tcgetattr(self.theirs), self.before)
+
     def running(self):
         return json.loads(self.ctl("--json", "top", "-n", "1"))["running"]
 
@@ -108,10 +177,12 @@ class Top(TestCase):
         self.assertTrue(any(line.startswith("NPU    0 555.") for line in lines), lines)
         self.assertIn("a column is an NPU: . no data, 0 to 9 tenths of its bytes are data, # all data", lines)
         self.assertTrue(any(f" {os.getpid()} " in line for line in lines), lines)
+        self.assertTrue(lines[0].startswith("(q quits) "), lines)
         self.size(8, 30)
         self.process.send_signal(signal.SIGWINCH)
         # What was drawn before may still be on its way.
         wait_for(lambda: len(lines := self.frame()) <= 8 and max(map(len, lines)) <= 30)
+        self.assertIn("NPU    0 to 63 need more lines", self.frame())
         os.write(self.ours, b"q")
         wait_for(lambda: self.process.poll() is not None)
         self.assertEqual(self.process.returncode, 0)

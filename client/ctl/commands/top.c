@@ -1,5 +1,7 @@
 /* top: the device and its clients, live, on a terminal. Rates are differences of two looks by the daemon's clock.
  * Invariant: the terminal is as it was when the command ends, also by a signal. */
+#include <npumem/async.h>
+
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -29,11 +31,46 @@ static const struct option top_options[] = {
 };
 
 static volatile sig_atomic_t ended;
+static bool has_terminal;
+static struct termios saved, raw;
 
+static void terminal_leave(void)
+{
+	static const char text[] = "\x1b[?25h\x1b[?1049l";
+	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
+	tcsetattr(STDIN_FILENO, TCSANOW, &saved);
+}
+
+static void terminal_enter(void)
+{
+	static const char text[] = "\x1b[?1049h\x1b[?25l";
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
+}
+
+/* The second time, whatever it is that does not end. */
 static void on_end(int number)
 {
-	(void)number;
+	if (ended) {
+		if (has_terminal)
+			terminal_leave();
+		signal(number, SIG_DFL);
+		raise(number);
+	}
 	ended = 1;
+}
+
+static void on_stop(int number)
+{
+	(void)number;
+	terminal_leave();
+	raise(SIGSTOP);
+}
+
+static void on_continue(int number)
+{
+	(void)number;
+	terminal_enter();
 }
 
 /* Only interrupts the wait, so that the screen is drawn again in its new size. */
@@ -80,13 +117,16 @@ static void draw_npus(struct screen *screen, const struct npumem_details *now)
 	char text[1024];
 	if (width > sizeof(text) - 1)
 		width = sizeof(text) - 1;
-	for (unsigned from = 0; from < now->n_npus && screen->row + 7 < screen->rows; from += used) {
+	unsigned from = 0;
+	for (; from < now->n_npus && screen->row + 7 < screen->rows; from += used) {
 		for (used = 0; used < width && from + used < now->n_npus; used++) {
 			int64_t data = now->npu_data[from + used], tenth = npu_bytes ? data * 10 / npu_bytes : 0;
 			text[used] = !data ? '.' : tenth >= 10 ? '#' : (char)('0' + tenth);
 		}
 		line(screen, "NPU %4u %.*s", from, (int)used, text);
 	}
+	if (from < now->n_npus)
+		line(screen, "NPU %4u to %u need more lines", from, now->n_npus - 1);
 	line(screen, "a column is an NPU: . no data, 0 to 9 tenths of its bytes are data, # all data");
 }
 
@@ -107,15 +147,16 @@ static void draw_clients(const struct ctl *ctl, struct screen *screen, const str
 			 const struct npumem_details *before, double seconds)
 {
 	static const struct npumem_usage none;
-	char user[USERS_TEXT_BYTES];
+	char user[USERS_TEXT_BYTES], pid[16];
 	line(screen, "%8s %8s %14s %10s %12s %12s %6s", "SESSION", "PID", "UID", "REQUESTS/s", "IN B/s", "OUT B/s",
 	     "FLIGHT");
 	for (unsigned i = 0; i < now->n_clients; i++) {
 		const struct npumem_usage *u = now->clients[i], *old = find(before, u->session);
 		if (!old)
 			old = &none;
-		line(screen, "%8" PRIu64 " %8" PRIu32 " %14s %10.0f %12.0f %12.0f %6" PRIu64, u->session, u->pid,
-		     users_text(ctl, u->uid, user), rate(u->requests, old->requests, seconds),
+		snprintf(pid, sizeof(pid), "%" PRIu32, u->pid);
+		line(screen, "%8" PRIu64 " %8s %14s %10.0f %12.0f %12.0f %6" PRIu64, u->session,
+		     u->pid ? pid : "-", users_text(ctl, u->uid, user), rate(u->requests, old->requests, seconds),
 		     rate(u->bytes_in, old->bytes_in, seconds), rate(u->bytes_out, old->bytes_out, seconds),
 		     u->in_flight);
 	}
@@ -149,12 +190,11 @@ static void draw(const struct ctl *ctl, const struct npumem_details *now, const 
 	if (!is_plain)
 		fputs("\x1b[H", stdout);
 	line(&screen,
-	     "npumem: %.1f %% used, %.1f %% data, fragmentation %.1f %%, %" PRId64 " tensor%s, %" PRId64
-	     " session%s%s",
-	     total > 0 ? 100 - 100 * (double)now->stat->free / total : 0,
+	     "%s%.1f %% used, %.1f %% data, fragmentation %.1f %%, %" PRId64 " tensor%s, %" PRId64 " session%s",
+	     is_plain ? "npumem: " : "(q quits) ", total > 0 ? 100 - 100 * (double)now->stat->free / total : 0,
 	     total > 0 ? 100 * (double)now->stat->data / total : 0, 100 * metrics_fragmentation(now),
 	     now->stat->tensors, present_s((uint64_t)now->stat->tensors), now->stat->sessions,
-	     present_s((uint64_t)now->stat->sessions), is_plain ? "" : " (q quits)");
+	     present_s((uint64_t)now->stat->sessions));
 	line(&screen, "%.0f requests/s, %.0f refused/s, %.0f DMA B/s, %.1f kernels/s, %.3g macs/s",
 	     rate(now->all->requests, before->all->requests, seconds),
 	     rate(now->all->errors, before->all->errors, seconds),
@@ -168,22 +208,17 @@ static void draw(const struct ctl *ctl, const struct npumem_details *now, const 
 	fflush(stdout);
 }
 
-/* True when it is time to end. */
-static bool wait_key(double seconds)
+/* Waits for a key, for the connection, if there is one, and for at most this time. True when it is time to end. */
+static bool wait_key(double seconds, const struct npumem *npumem)
 {
-	struct pollfd pollfd = {.fd = STDIN_FILENO, .events = POLLIN};
+	struct pollfd fds[] = {{.fd = has_terminal ? STDIN_FILENO : -1, .events = POLLIN},
+			       {.fd = npumem ? npumem_fd(npumem) : -1, .events = POLLIN}};
 	char key;
-	int n = poll(&pollfd, 1, (int)(seconds * 1000));
-	if (n <= 0)
-		return ended;
-	return read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q' || ended;
-}
-
-static bool pause_for(double seconds)
-{
-	struct timespec pause = {.tv_sec = (time_t)seconds};
-	pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
-	nanosleep(&pause, NULL);
+	if (npumem && npumem_wants_write(npumem))
+		fds[1].events |= POLLOUT;
+	if (poll(fds, 2, (int)(seconds * 1000)) > 0 && fds[0].revents &&
+	    (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q'))
+		ended = 1;
 	return ended;
 }
 
@@ -194,13 +229,63 @@ struct looking {
 	struct devices_look all;	     /* of many */
 };
 
+struct details {
+	const struct npumem_details *now;
+	struct npumem_error error;
+	bool are_there;
+};
+
+static void details_answered(void *context, const struct npumem_answer *answer)
+{
+	struct details *details = context;
+	details->are_there = true;
+	details->now = answer->details;
+	if (answer->status)
+		details->error = *answer->error;
+	else
+		npumem_keep(answer->details);
+}
+
+static void draw_silence(double seconds)
+{
+	struct screen screen;
+	measure(&screen, false);
+	fputs("\x1b[H", stdout);
+	line(&screen, "(q quits) no answer of the daemon for %.0f s", seconds);
+	fflush(stdout);
+}
+
+/* Without an answer the keys still end it. *now: NULL where they have. */
+static int look(struct ctl *ctl, const struct npumem_details **now)
+{
+	struct details details = {.now = NULL};
+	struct npumem_request *request;
+	double asked = ctl_now();
+	if (npumem_stat_details_async(ctl->npumem, false, details_answered, &details, &request, &ctl->error))
+		return CTL_FAILED;
+	while (!details.are_there && !wait_key(1, ctl->npumem)) {
+		if (npumem_process(ctl->npumem, &ctl->error))
+			return CTL_FAILED;
+		double silence = ctl_now() - asked;
+		if (has_terminal && silence >= 1 && !details.are_there)
+			draw_silence(silence);
+	}
+	*now = details.now;
+	if (!details.are_there)
+		npumem_let_go(request);
+	if (!details.error.status)
+		return CTL_OK;
+	ctl->error = details.error;
+	return CTL_FAILED;
+}
+
 static int look_at_one(struct looking *looking)
 {
 	struct ctl *ctl = looking->ctl;
 	const struct npumem_details *now;
-	int code = CTL_OK;
-	if (npumem_stat_details(ctl->npumem, false, &now, &ctl->error))
-		return CTL_FAILED;
+	int code = look(ctl, &now);
+	if (code || !now)
+		return code;
 	if (ctl->json)
 		code = ctl_print_line(ctl, metrics_json(now), stdout);
 	else
@@ -244,7 +329,7 @@ static int top_loop(struct looking *looking, double interval, int64_t looks)
 	while (!code && !over && !ended) {
 		code = looking->ctl->all_devices ? look_at_all(looking) : look_at_one(looking);
 		if (!code)
-			over = --looks == 0 || (looking->batch ? pause_for(interval) : wait_key(interval));
+			over = ended || --looks == 0 || wait_key(interval, NULL);
 	}
 	npumem_release(looking->before);
 	return code;
@@ -252,18 +337,31 @@ static int top_loop(struct looking *looking, double interval, int64_t looks)
 
 static int on_terminal(struct looking *looking, double interval, int64_t looks)
 {
-	struct sigaction resize = {.sa_handler = on_resize};
-	struct termios saved, raw;
+	static const struct {
+		int number;
+		void (*handler)(int);
+	} signals[] = {{SIGWINCH, on_resize},
+		       {SIGTSTP, on_stop},
+		       {SIGCONT, on_continue},
+		       {SIGHUP, on_end},
+		       {SIGQUIT, on_end}};
+	enum { N_SIGNALS = sizeof(signals) / sizeof(signals[0]) };
+	struct sigaction before[N_SIGNALS];
 	tcgetattr(STDIN_FILENO, &saved);
-	sigaction(SIGWINCH, &resize, NULL);
 	raw = saved;
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-	fputs("\x1b[?1049h\x1b[?25l", stdout);
+	has_terminal = true;
+	for (unsigned i = 0; i < N_SIGNALS; i++) {
+		struct sigaction action = {.sa_handler = signals[i].handler};
+		sigaction(signals[i].number, &action, &before[i]);
+	}
+	terminal_enter();
 	int code = top_loop(looking, interval, looks);
-	fputs("\x1b[?25h\x1b[?1049l", stdout);
+	has_terminal = false;
+	for (unsigned i = 0; i < N_SIGNALS; i++)
+		sigaction(signals[i].number, &before[i], NULL);
 	fflush(stdout);
-	tcsetattr(STDIN_FILENO, TCSANOW, &saved);
+	terminal_leave();
 	return code;
 }
 
@@ -300,5 +398,6 @@ const struct command top_command = {
 	.notes = "NPU rows: a column is an NPU; . no data, 0 to 9 tenths of its bytes are data, # all data.\n"
 		 "RUNNING: the requests that have begun. DONE is how far a request is (room?: it waits for "
 		 "room), SECONDS\n"
-		 "how long ago it began.",
+		 "how long ago it began.\n"
+		 "PID -: the session waits for its client, which has no connection.",
 };

@@ -75,7 +75,8 @@ static int start(struct ctl *ctl, int fd, enum npumem_record_from from, const ch
 
 int recording_take(struct ctl *ctl, int fd, enum npumem_record_from from, const char *directory, uint64_t *entries)
 {
-	struct sigaction action = {.sa_handler = on_signal};
+	/* Once: the second ends the program, also where the daemon does not answer. */
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
 	const struct npumem_record *record;
 	int code = ctl_connect(ctl);
 	if (code)
