@@ -123,6 +123,9 @@ class FixedPoint(Case):
         self.assertEqual(set(x.read().flat), {24})
         x.fill(1.53125, rounding="up")
         self.assertEqual(set(x.read().flat), {25})
+        with self.assertWarnsRegex(npumem.DeviceWarning, "1000.0 was saturated to fx8, frac_bits 4"):
+            x.fill(1000.0)
+        self.assertEqual(set(x.read().flat), {127})
         x.fill(7)
         self.assertEqual(set(x.read().flat), {7})
         f = self.dev.alloc(shape=(1, 1, 1, 2), dtype="fp32")

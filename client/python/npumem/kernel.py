@@ -82,13 +82,20 @@ def perhaps(word: str, words: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def described(value: Any) -> str:
+    """For a message: an array without its elements."""
+    if isinstance(value, np.ndarray):
+        return f"an array ({value.dtype}, {'x'.join(map(str, value.shape))})"
+    return f"a {type(value).__name__}"
+
+
 def reference(tensor: Any) -> pb.Ref:
     """The Ref of a Tensor, a name or a handle."""
     if isinstance(tensor, str):
         return pb.Ref(name=tensor)
     handle = getattr(tensor, "handle", tensor)
     if not isinstance(handle, int):
-        raise TypeError(f"{tensor!r} is not a tensor, name or handle")
+        raise TypeError(f"{described(tensor)} is not a tensor, name or handle")
     return pb.Ref(handle=handle)
 
 

@@ -251,7 +251,10 @@ def fill_request(ref: pb.Ref, value: Union[int, float], form: Optional[Format], 
     if isinstance(value, (int, np.integer)) and (form is None or form.dtype != "fp32"):
         return pb.FillRequest(tensor=ref, integer=int(value))
     if form is not None and form.dtype != "fp32":
-        return pb.FillRequest(tensor=ref, integer=int(contained(value, form.dtype, form.frac_bits, rounding)[0]))
+        elements, n_saturated = contained(value, form.dtype, form.frac_bits, rounding)
+        if n_saturated:
+            warn(f"{value} was saturated to {form.dtype}, frac_bits {form.frac_bits}")
+        return pb.FillRequest(tensor=ref, integer=int(elements))
     return pb.FillRequest(tensor=ref, real=float(value))
 
 

@@ -6,6 +6,7 @@ input has a fixed shape. Weights in other files are refused: only the file that 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -108,7 +109,9 @@ def parsed(path: str) -> onnx.ModelProto:
         raise ImportRefused(f"{path}: {problem.strerror}") from None
     model = onnx.ModelProto()
     try:
-        model.ParseFromString(data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # protobuf's, of data that are no message
+            model.ParseFromString(data)
     except (DecodeError, ValueError):
         model.Clear()
     if not model.HasField("graph") or not model.graph.output or not model.opset_import:
