@@ -268,12 +268,13 @@ static int parse_and_run(struct ctl *ctl, int argc, char **argv, struct args *ar
 	return command_run(ctl, *row, args);
 }
 
-static void complain(const struct ctl *ctl, int code, const struct row *row)
+static void complain(const struct ctl *ctl, int code, const struct row *row, const struct args *args)
 {
-	char usage[64] = "";
+	char usage[128] = "";
+	bool kernel = row && row->command->help && args->n_words && npumem_kernel_by_name(args->words[0]);
 	if (code == CTL_USAGE)
-		snprintf(usage, sizeof(usage), " (see npumemctl %s%s--help)", row ? row->name : "",
-			 row ? " " : "");
+		snprintf(usage, sizeof(usage), " (see npumemctl %s%s%s%s--help)", row ? row->name : "",
+			 row ? " " : "", kernel ? args->words[0] : "", kernel ? " " : "");
 	ctl_complain(ctl, usage);
 }
 
@@ -296,7 +297,7 @@ int command_line(struct ctl *ctl, int argc, char **argv)
 	if (fflush(stdout) && !code)
 		code = ctl_fail(ctl, "cannot write the result: %s", strerror(errno));
 	if (code && !ctl->quiet)
-		complain(ctl, code, row);
+		complain(ctl, code, row, &args);
 	memory_end();
 	return code;
 }

@@ -134,8 +134,8 @@ int npumem_param_parse(const char *name, const char *text, struct npumem_param *
 			break;
 	}
 	if (n < row->least || n > row->most)
-		return npumem_error_set(error, NPUMEM_INVALID, "parameter %s takes %s, not %u values", name,
-					expected(row, buffer, sizeof(buffer)), n);
+		return npumem_error_set(error, NPUMEM_INVALID, "parameter %s takes %s, not %u value%s", name,
+					expected(row, buffer, sizeof(buffer)), n, n == 1 ? "" : "s");
 	parsed.n_values = n;
 	*param = parsed;
 	return 0;

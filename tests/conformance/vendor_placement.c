@@ -76,7 +76,7 @@ static bool overlaps(const json_t *one)
 	struct npumem_error error = {0};
 	struct tensor *none;
 	ck_assert_int_eq(vendor_try(&vendor, &spec, &none, &error), NPUMEM_INVALID);
-	ck_assert_msg(strstr(error.message, "lie on one place"), "%s", error.message);
+	ck_assert_msg(strstr(error.message, "lie at the same place"), "%s", error.message);
 	return true;
 }
 

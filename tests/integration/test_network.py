@@ -403,7 +403,7 @@ class Submit(Network):
             out = self.submit(x, {"write": "x", "file": "x.npy", "quantize": True, "rounding": rounding},
                               {"read": "x", "file": "y.npy"})
             self.assertEqual(list(self.load("y.npy").ravel()), expected)
-            self.assertIn("operation 2 (line 2), write x: 1 numbers saturated when they were quantized", out)
+            self.assertIn("operation 2 (line 2), write x: 1 number saturated in the quantization", out)
             network = {"rounding": rounding, "operations": [x, {"write": "x", "file": "x.npy", "quantize": True},
                                                             {"read": "x", "file": "z.npy"}]}  # fmt: skip
             self.ctl("submit", "-", text=json.dumps(network))

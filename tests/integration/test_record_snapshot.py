@@ -365,7 +365,7 @@ class Refusals(RecordTestCase):
         self.restart()
         self.assertEqual(process.wait(SECONDS), 1, text())
         self.assertRegex(text(), r"of no use after request \d+: the daemon was started again")
-        self.refused(file, "--snapshot", copied, words=["it is cut off, or was not whole when it ended"])
+        self.refused(file, "--snapshot", copied, words=["the entry is cut off, or the recording has not ended"])
         # The snapshot is one.
         directory = copied + "-daemon"
         os.mkdir(directory)

@@ -110,7 +110,7 @@ class Resumes(Busy, StateTestCase):
             details = {"stat": pb.StatRequest(details=True)}
             wait_for(lambda: client.call(**details).stat.activity.dma_bytes)  # the client has found this one
         self.kill()
-        self.fails(process, "the connection to the daemon ended, and none at npu has gone on with it")
+        self.fails(process, "the connection to the daemon ended, and no daemon at npu continues the session")
 
 
 @unittest.skipIf(why_not(), why_not())
@@ -172,7 +172,7 @@ class Python(OverSsh, test_resume.Python):
         dev = self.connect(resume=2)  # long enough for one more connection of ssh
         dev.stat()
         self.kill()
-        with self.assertRaisesRegex(npumem.Unavailable, "none at npu has gone on with it: .*cannot reach a daemon"):
+        with self.assertRaisesRegex(npumem.Unavailable, "no daemon at npu continues the session: .*cannot reach a daemon"):
             dev.stat()
 
 

@@ -242,7 +242,7 @@ class Ends(Case):
         dev.stat()
         self.kill()
         before = time.monotonic()
-        self.refused(dev, "has gone on with it")
+        self.refused(dev, "continues the session")
         self.assertLess(time.monotonic() - before, SECONDS / 2)
 
     def test_a_deadline(self):

@@ -12,7 +12,7 @@ enum { ALLOC_WAIT_SECONDS_MAX = 1000000 };
 
 static const struct option alloc_options[] = {
 	SPEC_OPTIONS,
-	{"--reuse", "P", "other tensors' empty blocks: never, if-safe, unchecked", false},
+	{"--reuse", "P", "other tensors' empty blocks: never (default), if-safe, unchecked", false},
 	{"--dma-only", NULL, "no kernel may write it", false},
 	{"--pinned", NULL, "compact leaves it where it is", false},
 	{"--wait", "SECONDS", "waits for this time if there is no room", false},
@@ -48,7 +48,8 @@ static int alloc_run(struct ctl *ctl, const struct args *args)
 	if (spec_parse(args, &allocation.spec, &ctl->error))
 		return CTL_USAGE;
 	if (reuse && !(allocation.reuse = npumem_reuse_parse(reuse)))
-		return ctl_usage(ctl, "there is no reuse policy \"%.40s\"", reuse);
+		return ctl_usage(ctl, "there is no reuse policy \"%.40s\"; it is one of never, if-safe, unchecked",
+				 reuse);
 	if (!allocation.name[0])
 		return ctl_usage(ctl, "the name is empty");
 	if (wait && (!numbers_real(wait, &seconds) || !(seconds >= 0 && seconds <= ALLOC_WAIT_SECONDS_MAX)))

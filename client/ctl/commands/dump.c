@@ -46,6 +46,8 @@ static int dump_bytes(struct ctl *ctl, int64_t npu, int64_t offset, int64_t n, u
 	}
 	if (ctl->json)
 		return dump_json(ctl, npu, offset, n, bytes);
+	if (!n)
+		printf("no bytes\n");
 	for (int64_t at = 0; at < n; at += DUMP_LINE)
 		dump_line(offset + at, bytes + at, n - at < DUMP_LINE ? n - at : DUMP_LINE);
 	return CTL_OK;

@@ -109,16 +109,33 @@ static int events_follow(struct ctl *ctl, const sigset_t *awake)
 	return CTL_OK;
 }
 
+static int events_kind_check(struct ctl *ctl, const char *kind)
+{
+	char nearest[SUGGEST_TEXT_BYTES];
+	struct suggest suggest;
+	suggest_init(&suggest, kind);
+	for (unsigned i = 0; i < EVENTS_KINDS; i++) {
+		if (!strcmp(kind, events_kinds[i]))
+			return CTL_OK;
+		suggest_offer(&suggest, events_kinds[i]);
+	}
+	return ctl_usage(ctl, "there is no kind of events \"%.40s\"%s", kind, suggest_text(&suggest, nearest));
+}
+
 static int events_run(struct ctl *ctl, const struct args *args)
 {
 	const char *kinds[ARGS_OPTIONS_MAX];
 	unsigned n = 0;
 	struct sigaction action = {.sa_handler = events_on_signal};
 	sigset_t blocked, awake;
-	for (unsigned i = 0; i < args->n_given; i++)
-		if (!strcmp(args->given[i].option->name, "--kind"))
+	int code = CTL_OK;
+	for (unsigned i = 0; i < args->n_given && !code; i++)
+		if (!strcmp(args->given[i].option->name, "--kind")) {
 			kinds[n++] = args->given[i].value;
-	int code = ctl_connect(ctl);
+			code = events_kind_check(ctl, args->given[i].value);
+		}
+	if (!code)
+		code = ctl_connect(ctl);
 	if (code)
 		return code;
 	events_interrupted = 0;
@@ -137,7 +154,7 @@ static int events_run(struct ctl *ctl, const struct args *args)
 const struct command events_command = {
 	.options = events_options,
 	.run = events_run,
-	.notes = "kinds: allocated, freed, sealed, renamed, moved, damaged, refused, low-space, client-gone, "
+	.notes = "Kinds: allocated, freed, sealed, renamed, moved, damaged, refused, low-space, client-gone, "
 		 "progress\n"
 		 "With --json one object a line. Bytes are per NPU.",
 };

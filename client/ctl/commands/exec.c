@@ -108,9 +108,10 @@ const struct command exec_command = {
 	.most = COMMAND_WORDS_ANY,
 	.runs_another = true,
 	.run = exec_run,
-	.notes = "the command finds the daemon by $NPUMEM_SOCKET, as does what it starts; its exit code is this "
+	.notes = "The command finds the daemon by $NPUMEM_SOCKET, as does what it starts; its exit code is this "
 		 "one's, 128\n"
 		 "and the signal that ended it, 127 where it is not found. Options of npumemctl stand before "
 		 "exec:\n"
-		 "  npumemctl --spawn='--npus 4' exec sh -c 'npumemctl fill x 1 && npumemctl read x x.npy'",
+		 "  npumemctl --spawn='--npus 4' exec sh -c '\n"
+		 "    npumemctl alloc x --shape 1,8,4,4 --dtype int8 && npumemctl fill x 1 && npumemctl read x x.npy'",
 };

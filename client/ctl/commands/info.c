@@ -10,7 +10,7 @@ static void print_limits(const struct npumem_info *info)
 {
 	for (unsigned i = 0; i < info->n_limits; i++) {
 		const struct npumem_limit *limit = &info->limits[i];
-		char most[24] = "no end";
+		char most[24] = "no limit";
 		if (limit->most != UINT64_MAX)
 			snprintf(most, sizeof(most), "%" PRIu64, limit->most);
 		present_line(stdout, i ? "" : "your limits", "%-14s %" PRIu64 " of %s", limit->key, limit->now,

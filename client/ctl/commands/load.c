@@ -60,10 +60,12 @@ static int load_tell(struct ctl *ctl, const struct npumem_tensor *tensor, int64_
 {
 	char dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
 	if (!ctl->json) {
-		printf("%s is %s %s at address %" PRId64 "; %" PRId64 " element%s written, %" PRId64
+		printf("%s is %s %s at address %" PRId64 " (NPU %" PRId64 ", offset %" PRId64 "), %" PRId64
+		       " bytes per NPU; %" PRId64 " element%s written, %" PRId64
 		       " saturated\n",
 		       tensor->name, present_dtype(&tensor->place, dtype), present_shape(&tensor->place, shape),
-		       tensor->place.address, n, present_s((uint64_t)n), saturated);
+		       tensor->place.address, tensor->place.npu, tensor->place.offset, tensor->place.bytes_per_npu,
+		       n, present_s((uint64_t)n), saturated);
 		return CTL_OK;
 	}
 	json_t *object = present_whole(tensor);
@@ -82,8 +84,9 @@ static int load_write(struct ctl *ctl, const struct args *args, const struct npu
 	allocation.name = args->words[0];
 	allocation.dma_only = args_has(args, "--dma-only");
 	allocation.pinned = args_has(args, "--pinned");
-	if (values_encode(values, spec->dtype, spec->frac_bits, rounding, data, &saturated, &ctl->error) ||
-	    npumem_alloc(ctl->npumem, &allocation, 1, &tensor, &ctl->error))
+	if (values_encode(values, spec->dtype, spec->frac_bits, rounding, data, &saturated, &ctl->error))
+		return ctl_refuse(ctl, &ctl->error, "%.200s: %.300s", args->words[1], ctl->error.message);
+	if (npumem_alloc(ctl->npumem, &allocation, 1, &tensor, &ctl->error))
 		return CTL_FAILED;
 	if (npumem_write(ctl->npumem, tensor, data, values->n * npumem_dtype_bytes(spec->dtype), &ctl->error)) {
 		npumem_free(ctl->npumem, &tensor->handle, 1, NULL);
@@ -106,7 +109,8 @@ static int load_values(struct ctl *ctl, const struct args *args, struct npumem_s
 	if (code)
 		return code;
 	if (npumem_dtype_is_fixed(spec->dtype) && spec->frac_bits == NPUMEM_ANY)
-		return ctl_usage(ctl, "--frac-bits is missing: a number, or auto");
+		return ctl_usage(ctl, "--frac-bits is missing: %s needs it, 0 to 127, or auto",
+				 npumem_dtype_name(spec->dtype));
 	void *data = memory_data(values->n, npumem_dtype_bytes(spec->dtype));
 	return data ? load_write(ctl, args, spec, values, rounding, data) : ctl_fail(ctl, "no memory");
 }

@@ -2,6 +2,8 @@
 #include "client/ctl/command.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "client/ctl/core/output/output.h"
 #include "client/ctl/ctl.h"
@@ -47,6 +49,17 @@ static int ls_text(const struct npumem_tensor *const *list, unsigned n, uint32_t
 	return CTL_OK;
 }
 
+/* By owner and name, those without a name by age. */
+static int compare(const void *a, const void *b)
+{
+	const struct npumem_tensor *one = *(const struct npumem_tensor *const *)a,
+				   *other = *(const struct npumem_tensor *const *)b;
+	int names = strcmp(one->name, other->name);
+	if (one->uid != other->uid)
+		return one->uid < other->uid ? -1 : 1;
+	return names ? names : (one->handle > other->handle) - (one->handle < other->handle);
+}
+
 static int ls_run(struct ctl *ctl, const struct args *args)
 {
 	struct selection selection = {.n = 0};
@@ -57,6 +70,8 @@ static int ls_run(struct ctl *ctl, const struct args *args)
 	code = selection_all(ctl, info->uid, args->words, args->n_words, &selection);
 	if (code)
 		return code;
+	if (selection.n)
+		qsort(selection.list, selection.n, sizeof(*selection.list), compare);
 	return ctl->json ? ctl_print(ctl,
 				     json_pack("{s:o}", "tensors", present_tensors(selection.list, selection.n)))
 			 : ls_text(selection.list, selection.n, info->uid);
@@ -68,5 +83,6 @@ const struct command ls_command = {
 	.all = devices_ls,
 	.notes = "  npumemctl ls 'conv*' '1000:*'\n"
 		 "* is anything, ? one letter, [ab] one of these; another uid's are UID:NAME.\n"
+		 "In the order of owners and names.\n"
 		 "flags: s sealed, d dma_only, p pinned, l lends empty blocks, b borrows them",
 };

@@ -308,11 +308,11 @@ static int plan_optimize(struct ctl *ctl, struct network *network, const struct 
 	int code = ctl_close(ctl, path, file);
 	if (code || ctl->json)
 		return code;
-	printf("%s: peak %" PRId64 " to %" PRId64 " bytes per NPU", path, o.peak_before, o.peak);
+	printf("%s: peak %" PRId64 " -> %" PRId64 " bytes per NPU", path, o.peak_before, o.peak);
 	if (o.reach_before != INT64_MAX)
-		printf(", placed up to %" PRId64 " to %" PRId64, o.reach_before, o.reach);
-	printf("; %zu tensors compact, %zu at addresses, %u orders tried\n\n", o.n_compact, o.n_placed,
-	       o.n_orders);
+		printf(", highest offset %" PRId64 " -> %" PRId64, o.reach_before, o.reach);
+	printf("; %zu tensor%s compact, %zu at addresses, %u order%s tried\n\n", o.n_compact,
+	       present_s(o.n_compact), o.n_placed, o.n_orders, present_s(o.n_orders));
 	return CTL_OK;
 }
 

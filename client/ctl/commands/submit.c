@@ -45,7 +45,8 @@ static void print_remarks(const struct execute *execute, size_t i)
 	char where[NETWORK_TEXT_BYTES];
 	network_where(execute->network, &execute->network->operations[i], where);
 	if (result->quantized)
-		printf("%s: %" PRId64 " numbers saturated when they were quantized\n", where, result->quantized);
+		printf("%s: %" PRId64 " number%s saturated in the quantization\n", where, result->quantized,
+		       present_s((uint64_t)result->quantized));
 	if (result->wrapped)
 		printf("%s: %" PRId64 " accumulator%s wrapped\n", where, result->wrapped,
 		       present_s((uint64_t)result->wrapped));
@@ -71,6 +72,10 @@ static int print_text(const struct execute *execute)
 	struct table table;
 	int64_t saturated = 0;
 	uint64_t ns = 0;
+	if (!network->n_operations) {
+		printf("no operations\n");
+		return CTL_OK;
+	}
 	table_init(&table, ">|operation|>host ms|>saturated");
 	table.within = terminal_columns(STDOUT_FILENO);
 	table.cut = 1;

@@ -3,6 +3,8 @@
  */
 #include "client/ctl/conform/conform.h"
 
+#include <sys/stat.h>
+
 #include "client/ctl/core/arrays/stream.h"
 #include "client/ctl/core/kernels/kernels.h"
 #include "client/ctl/core/memory.h"
@@ -102,6 +104,7 @@ int golden_run_record(struct ctl *ctl, const char *directory, const struct args 
 		code = prepare(run);
 	if (code)
 		return code;
+	mkdir(directory, 0777);
 	if (recorded_file_open(&recorded, directory, run->call.row->name, &ctl->error))
 		return CTL_FAILED;
 	code = run_and_keep(run, &recorded);

@@ -22,7 +22,8 @@ struct walk {
 
 /* ---- one file ---- */
 
-static void add_cases(const struct walk *walk, const char *path, const json_t *cases)
+/* `named`: by the caller, and not found in a folder. */
+static void add_cases(const struct walk *walk, const char *path, const json_t *cases, bool named)
 {
 	char name[FILES_PATH_BYTES + 256];
 	const json_t *one;
@@ -33,7 +34,7 @@ static void add_cases(const struct walk *walk, const char *path, const json_t *c
 		snprintf(name, sizeof(name), "%s:%.200s", path + walk->prefix, own ? own : "");
 		sweep_add(walk->sweep, name);
 	}
-	if (!cases && !walk->ctl->json)
+	if (!cases && named && !walk->ctl->json)
 		printf("no cases in %s\n", path);
 }
 
@@ -43,7 +44,7 @@ static bool is_regular(const char *path)
 	return !stat(path, &status) && S_ISREG(status.st_mode);
 }
 
-static int add_file(const struct walk *walk, const char *path)
+static int add_file(const struct walk *walk, const char *path, bool named)
 {
 	struct vector_files *files = walk->files;
 	const json_t *cases;
@@ -55,7 +56,7 @@ static int add_file(const struct walk *walk, const char *path)
 	if (vectors_load(path, &root, &cases, NULL)) {
 		sweep_add(walk->sweep, path + walk->prefix);
 	} else {
-		add_cases(walk, path, cases);
+		add_cases(walk, path, cases, named);
 		if (cases && sweep_mix_file(walk->sweep, path, &walk->ctl->error))
 			code = CTL_FAILED;
 		if (is_regular(path))
@@ -104,7 +105,7 @@ static int add_path(const struct walk *walk, const char *path, unsigned depth)
 	if (stat(path, &status))
 		return ctl_fail(walk->ctl, "%.200s: %s", path, strerror(errno));
 	if (!S_ISDIR(status.st_mode))
-		return add_file(walk, path);
+		return add_file(walk, path, !depth);
 	if (depth > FILES_DEPTH_MAX)
 		return ctl_fail(walk->ctl, "%.200s: more than %d folders deep", path, FILES_DEPTH_MAX);
 	return add_directory(walk, path, depth);

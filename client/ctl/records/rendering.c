@@ -70,8 +70,8 @@ int rendering_run(struct ctl *ctl, const struct args *args, writer *write)
 {
 	bool live = args_has(args, "--live");
 	if (args->n_words != (live ? 1 : 2))
-		return ctl_usage(ctl, live ? "with --live there is the file alone that is to be written"
-					   : "it takes a recording and the file that is to be written");
+		return ctl_usage(ctl, live ? "with --live it takes OUT alone, the file to write"
+					   : "it takes RECORD, a recording, and OUT, the file to write");
 	if (ctl_check_output(ctl, args, args->words[!live]))
 		return CTL_USAGE;
 	return live ? render_live(ctl, args->words[0], write) : render(ctl, args->words[0], args->words[1], write);

@@ -158,7 +158,7 @@ static int read_entries(struct reader *reader, const uint8_t *bytes, size_t n)
 		case FRAME_COMPLETE:
 			break;
 		case FRAME_MORE:
-			return refuse(reader, "it is cut off, or was not whole when it ended");
+			return refuse(reader, "the entry is cut off, or the recording has not ended");
 		default:
 			return refuse(reader, "garbage");
 		}

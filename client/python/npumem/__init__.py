@@ -12,6 +12,18 @@ Arrays have the shape (N, C, H, W), or (rows, cols) of a matrix. What the daemon
 `status`, `message` and `fields`; what is wrong with a call itself is a ValueError or TypeError, and was not sent.
 npumem.kernels has the kernels; dev.ask sends any other request of the protocol (npumem.pb)."""
 
+from importlib import import_module as _import_module
+
+for _package in ("google.protobuf", "numpy"):
+    try:
+        _import_module(_package)
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError(
+            f"npumem needs {_package}, which this Python has not: apt-get install python3-protobuf python3-numpy, and run "
+            "/usr/bin/python3",
+            name=missing.name,
+        ) from None
+
 from . import npumem_pb2 as pb
 from ._build import VERSION as __version__
 from .address import connect, spawn

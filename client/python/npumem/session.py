@@ -160,7 +160,7 @@ class Session:
         return True
 
     def late(self) -> str:
-        return f"the connection to the daemon ended, and none at {self.transport.name} has gone on with it: {self._why}"
+        return f"the connection to the daemon ended, and no daemon at {self.transport.name} continues the session: {self._why}"
 
     def _set_limit(self, why: str) -> None:
         self._why = why

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "daemon/device/operations/roles.h"
 
@@ -21,6 +22,18 @@ static void add_operand(struct op_work *work, const struct op_operand *operand, 
 	work->roles[role].n++;
 }
 
+enum { ROLES_TEXT_BYTES = 256 };
+
+/* "in, weights, bias (optional), out" */
+static const char *roles_text(const struct roles *rows, char *text)
+{
+	int n = 0;
+	for (unsigned i = 0; i < rows->n && n < ROLES_TEXT_BYTES; i++)
+		n += snprintf(text + n, ROLES_TEXT_BYTES - (size_t)n, "%s%s%s%s", i ? ", " : "", rows->all[i].name,
+			      rows->all[i].numbered ? "N" : "", rows->all[i].optional ? " (optional)" : "");
+	return text;
+}
+
 /* What an operand's name says: a role, and which of its family. */
 struct position {
 	int role;
@@ -32,6 +45,7 @@ static int take_role(const struct op *op, struct op_work *work, const struct pos
 		     const struct error_context *context)
 {
 	const struct role *row = &work->rows->all[role];
+	char text[ROLES_TEXT_BYTES];
 	work->roles[role] = (struct kernel_role){row->name, 0, &work->operands[work->n]};
 	for (unsigned wanted = 0; wanted < NPUMEM_OPERANDS_MAX; wanted++) {
 		unsigned found = 0;
@@ -55,13 +69,14 @@ static int take_role(const struct op *op, struct op_work *work, const struct pos
 	if (work->roles[role].n == 0 && !row->optional)
 		return npumem_error_set(context->error, NPUMEM_INVALID,
 					"kernel %s: role %s%s is missing (its roles: %s)", work->call.row->name,
-					row->name, row->numbered ? "0" : "", work->call.row->roles);
+					row->name, row->numbered ? "0" : "", roles_text(work->rows, text));
 	return 0;
 }
 
 static int take_roles(const struct op *op, struct op_work *work, const struct error_context *context)
 {
 	struct position positions[NPUMEM_OPERANDS_MAX];
+	char text[ROLES_TEXT_BYTES];
 	if (op->n_operands > NPUMEM_OPERANDS_MAX)
 		return npumem_error_set(context->error, NPUMEM_INVALID,
 					"%u operands are more than the %d of one call", op->n_operands,
@@ -73,7 +88,7 @@ static int take_roles(const struct op *op, struct op_work *work, const struct er
 		if (positions[i].role < 0)
 			return npumem_error_set(context->error, NPUMEM_INVALID,
 						"kernel %s has no role %s (its roles: %s)", work->call.row->name,
-						op->operands[i].role, work->call.row->roles);
+						op->operands[i].role, roles_text(work->rows, text));
 	}
 	for (unsigned role = 0; role < work->call.n_roles; role++) {
 		int status = take_role(op, work, positions, role, context);

@@ -42,8 +42,9 @@ int names_check(const char *name, struct npumem_error *error)
 		if (!is_name_byte(c))
 			return npumem_error_set(
 				error, NPUMEM_INVALID,
-				"byte %zu of a name is 0x%02x, which is not one of A-Z a-z 0-9 _ . - /", length,
-				c);
+				c > ' ' && c <= '~' ? "byte %zu of a name is %c, which is not one of A-Z a-z 0-9 _ . - /"
+						   : "byte %zu of a name is 0x%02x, which is not one of A-Z a-z 0-9 _ . - /",
+				length + 1, c);
 		digits = digits && c >= '0' && c <= '9';
 	}
 	if (!length)
@@ -66,7 +67,7 @@ int names_check_label(const char *label, struct npumem_error *error)
 		return npumem_error_set(error, NPUMEM_INVALID, "a label of %zu bytes: at most %d are possible", n,
 					NPUMEM_NAME_BYTES_MAX);
 	return npumem_error_set(error, NPUMEM_INVALID,
-				"byte %zu of a label is 0x%02x, which is not printable ASCII", n,
+				"byte %zu of a label is 0x%02x, which is not printable ASCII", n + 1,
 				(unsigned char)label[n]);
 }
 

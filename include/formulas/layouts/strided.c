@@ -88,7 +88,7 @@ static int strided_check(const struct npumem_geometry *geometry, const struct np
 	snprintf(second, sizeof(second), "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, other[0] * place->lanes,
 		 other[1] * geometry->n_npus, other[2], other[3]);
 	npumem_error_set(error, NPUMEM_INVALID,
-			 "elements %s and %s (n,c,h,w) lie on one place: NPU %" PRId64 ", %" PRId64
+			 "elements %s and %s (n,c,h,w) lie at the same place: NPU %" PRId64 ", %" PRId64
 			 " bytes after the tensor's start",
 			 first, second, place->start_npu, words * place->word_bytes);
 	npumem_error_text(error, "first", first);

@@ -236,6 +236,20 @@ int npy_check_order(const struct npy *npy, struct npumem_error *error)
 		"the array is in Fortran order; C order is expected (numpy.ascontiguousarray, or load)");
 }
 
+const char *npy_type_text(const char *descr, char *text)
+{
+	static const struct {
+		char letter;
+		const char *name;
+	} kinds[] = {{'i', "int"}, {'u', "uint"}, {'f', "float"}, {'c', "complex"}};
+	unsigned bytes;
+	snprintf(text, NPY_TYPE_BYTES, "%.*s", NPY_TYPE_BYTES - 1, descr);
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (descr[0] && descr[1] == kinds[i].letter && sscanf(descr + 2, "%2u", &bytes) == 1)
+			snprintf(text, NPY_TYPE_BYTES, "%s%u", kinds[i].name, 8 * bytes);
+	return text;
+}
+
 int npy_check_type(const struct npy *npy, const char *descr, struct npumem_error *error)
 {
 	/* Single bytes have no order, and are written in several ways. */
@@ -245,8 +259,9 @@ int npy_check_type(const struct npy *npy, const char *descr, struct npumem_error
 	if (npy->descr[0] == '>' && !strcmp(npy->descr + 1, descr + 1))
 		return npumem_error_set(error, NPUMEM_INVALID, "the array is big-endian (%s); %s is expected",
 					npy->descr, descr);
-	return npumem_error_set(error, NPUMEM_INVALID, "the array has element type %s; %s is expected", npy->descr,
-				descr);
+	char has[NPY_TYPE_BYTES], expected[NPY_TYPE_BYTES];
+	return npumem_error_set(error, NPUMEM_INVALID, "the array has element type %s; %s is expected",
+				npy_type_text(npy->descr, has), npy_type_text(descr, expected));
 }
 
 static unsigned squeeze(const int64_t *shape, unsigned n_dims, int64_t *to)

@@ -90,6 +90,8 @@ int slice_parse(const char *text, struct slice *slice, struct npumem_error *erro
 					"\"%.100s\" is not NAME = BASE[n0:n1,c0:c1,h0:h1,w0:w1]", text);
 	if (!open)
 		return 0;
+	if (!strchr(open, ']'))
+		return npumem_error_set(error, NPUMEM_INVALID, "\"%.100s\": the ] is missing", text);
 	slice->ranges = true;
 	const char *at = blanks(open + 1);
 	for (unsigned i = 0; *at != ']'; i++) {

@@ -58,13 +58,14 @@ static int check_type(struct stream *stream, const struct npy *npy, struct npume
 		return npy_check_type(npy, npy_descr(stream->dtype), error);
 	if (!npumem_dtype_is_fixed(stream->dtype))
 		return npumem_error_set(error, NPUMEM_INVALID, "only fx8 and fx16 are quantized");
+	char type[NPY_TYPE_BYTES];
 	stream->is_double = !strcmp(npy->descr, "<f8");
 	if (is_real)
 		return 0;
 	return npumem_error_set(
 		error, NPUMEM_INVALID,
-		"the array has element type %s; real numbers are expected, float32 or float64 (<f4, <f8)",
-		npy->descr);
+		"the array has element type %s; real numbers are expected, float32 or float64",
+		npy_type_text(npy->descr, type));
 }
 
 /* stdin stays open for what follows, as commands do; stdout for its next writer. */

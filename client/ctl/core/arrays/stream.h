@@ -11,7 +11,7 @@
 
 /* npy.c. NumPy's .npy files: one dense array. */
 
-enum { NPY_DIMS_MAX = 8, NPY_DESCR_BYTES = 16 };
+enum { NPY_DIMS_MAX = 8, NPY_DESCR_BYTES = 16, NPY_TYPE_BYTES = 16 };
 
 /* What a file's header says. */
 struct npy {
@@ -33,6 +33,8 @@ int npy_check_order(const struct npy *npy, struct npumem_error *error);
 bool npy_same_extents(const int64_t *a, unsigned n_a, const int64_t *b, unsigned n_b);
 /* The array must have this element type, and this shape apart from extents of 1. 0 or INVALID, naming both. */
 int npy_check_type(const struct npy *npy, const char *descr, struct npumem_error *error);
+/* "int16" of "<i2"; another descr as it is. Returns `text`, NPY_TYPE_BYTES long. */
+const char *npy_type_text(const char *descr, char *text);
 int npy_check_shape(const struct npy *npy, const int64_t *shape, unsigned n_dims, struct npumem_error *error);
 /* Reads exactly `bytes` bytes of data, after which the file must end. */
 int npy_read_data(FILE *file, void *data, size_t bytes, struct npumem_error *error);

@@ -252,13 +252,16 @@ static void store(void *containers, int dtype, size_t i, int64_t value)
 static int encode_integers(const struct values *values, int dtype, void *containers, struct npumem_error *error)
 {
 	int64_t low, high;
+	char why[96];
 	if (!npumem_dtype_range(dtype, &low, &high))
 		return npumem_error_set(error, NPUMEM_INVALID, "the array has integers; %s takes real numbers",
 					npumem_dtype_name(dtype));
+	snprintf(why, sizeof(why), "which is not within %s's %" PRId64 " to %" PRId64, npumem_dtype_name(dtype),
+		 low, high);
 	for (size_t i = 0; i < values->n; i++) {
 		double value = values->data[i];
 		if (value < (double)low || value > (double)high)
-			return refuse_at(values, i, "which the type does not hold", error);
+			return refuse_at(values, i, why, error);
 		store(containers, dtype, i, (int64_t)value);
 	}
 	return 0;

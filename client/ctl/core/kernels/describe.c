@@ -244,7 +244,7 @@ void describe_print(FILE *out, const struct npumem_kernel_row *row, unsigned col
 	fputs("\nparameters\n", out);
 	while (param_next(row, &params, &param))
 		print_param(out, &param, columns);
-	fputs("\nand\n", out);
+	fputs("\narithmetic\n", out);
 	print_entry(out, "types", row->types, columns);
 	print_entry(out, "rounds", from ? from->rounding : "", columns);
 	print_entry(out, "source", from ? from->source : "", columns);

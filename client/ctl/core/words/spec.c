@@ -1,18 +1,22 @@
 /* Options to a spec. Checks what is wrong on every device; the formulas check the rest. */
 #include "client/ctl/core/words/words.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Values count from 1; names end where there is none. */
 static int no_such_name(const char *what, const char *text, const char *(*name)(int), struct npumem_error *error)
 {
-	char nearest[SUGGEST_TEXT_BYTES];
+	char nearest[SUGGEST_TEXT_BYTES], all[256] = "";
 	struct suggest suggest;
+	size_t n = 0;
 	suggest_init(&suggest, text);
 	for (int i = 1; name(i); i++)
 		suggest_offer(&suggest, name(i));
-	return npumem_error_set(error, NPUMEM_INVALID, "there is no %s \"%.40s\"%s", what, text,
-				suggest_text(&suggest, nearest));
+	for (int i = 1; name(i) && !suggest.best[0] && n < sizeof(all); i++)
+		n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", i > 1 ? ", " : "; it is one of ", name(i));
+	return npumem_error_set(error, NPUMEM_INVALID, "there is no %s \"%.40s\"%s%s", what, text,
+				suggest_text(&suggest, nearest), all);
 }
 
 int spec_name(const struct args *args, const char *option, const char *what, int (*parse)(const char *),
@@ -102,6 +106,8 @@ int spec_parse(const struct args *args, struct npumem_spec *spec, struct npumem_
 		return missing("--rows", error);
 	if (!spec->dtype)
 		return missing("--dtype", error);
-	return npumem_dtype_is_fixed(spec->dtype) && spec->frac_bits == NPUMEM_ANY ? missing("--frac-bits", error)
-										   : 0;
+	if (npumem_dtype_is_fixed(spec->dtype) && spec->frac_bits == NPUMEM_ANY)
+		return npumem_error_set(error, NPUMEM_INVALID, "--frac-bits is missing: %s needs it, 0 to 127",
+					npumem_dtype_name(spec->dtype));
+	return 0;
 }

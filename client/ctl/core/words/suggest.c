@@ -1,5 +1,5 @@
 /* Distances between words: letters put in, left out, replaced, or swapped with a neighbour (optimal string
- * alignment). Owns nothing. Words too long to be slips of each other are not compared. */
+ * alignment); none to a word that begins with the given one. Owns nothing. Words too long to be slips of each other are not compared. */
 #include "client/ctl/core/words/words.h"
 
 #include <stdio.h>
@@ -42,8 +42,9 @@ void suggest_offer(struct suggest *suggest, const char *known)
 	size_t length = strlen(known);
 	if (!suggest->distance || !length || length >= SUGGEST_WORD_BYTES)
 		return;
-	unsigned far = distance(suggest->word, known);
-	size_t longer = strlen(suggest->word) > length ? strlen(suggest->word) : length;
+	size_t given = strlen(suggest->word), longer = given > length ? given : length;
+	bool begins = given > 1 && !strncmp(suggest->word, known, given);
+	unsigned far = begins ? 0 : distance(suggest->word, known);
 	/* A word of which nothing is right is no slip. */
 	if (far >= suggest->distance || far >= longer)
 		return;

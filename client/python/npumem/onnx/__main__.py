@@ -7,7 +7,7 @@ import os
 import sys
 
 
-DEFAULT = 1 << 20  # --npu-bytes up to which a private daemon of npumemctl need not be told
+DEFAULT = 512 << 10  # --npu-bytes of a private daemon that is not told
 
 
 def parser() -> argparse.ArgumentParser:
@@ -22,12 +22,12 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument(
         "--dtype", choices=("fx8", "fx16", "mixed"), default="fx16",
-        help="mixed: fx8 where a layer allows, else fx16 data with fx8 weights (fx16)",
+        help="mixed: fx8 where a layer allows, else fx16 data with fx8 weights; default: fx16",
     )  # fmt: skip
     made.add_argument("--out", metavar="DIR", help="the folder, which is made (the name of MODEL.onnx without .onnx)")
     made.add_argument(
         "--method", choices=("snr", "max", "percentile"), default="snr",
-        help="frac_bits: the best S/N, or those with which the largest value, or 99.99 %% of them, fit (snr)",
+        help="frac_bits: the best S/N, or those with which the largest value, or 99.99 %% of them, fit; default: snr",
     )  # fmt: skip
     made.add_argument("--equalize", action="store_true", help="scale the channels of neighbouring layers first")
     made.add_argument(
@@ -68,7 +68,7 @@ def command(arguments: list[str]) -> int:
     from .arguments import Fail, array_of, arrays_of, named, shape_of
     from .importing import check_place, load
     from .report import text
-    from .run import per_npu
+    from .run import peak_per_npu
 
     out = options.out or os.path.splitext(os.path.basename(options.model))[0]
     check_place(out)
@@ -97,7 +97,7 @@ def command(arguments: list[str]) -> int:
     )  # fmt: skip
     imported.write(out, expect=not options.no_expect)
     print(text(imported.report).partition("\n\n")[0])
-    needs = per_npu(imported.network.document())
+    needs = peak_per_npu(imported.network.document())
     spawn = "--spawn" if needs <= DEFAULT else f"--spawn='--npu-bytes {needs}'"
     if imported.report["host"]:
         print(f"written to {out}: python3 -m npumem.onnx.run {out}/network.json --samples X.npy --out OUT runs it")

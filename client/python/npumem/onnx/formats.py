@@ -274,8 +274,8 @@ def reason_of(values: Array, method: str, has_unit: bool) -> str:
         return f"fx16: it reaches {float(np.abs(values).max()):.4g}, which fx8 cannot hold"
     db = noise_db(values, rounded(values, "fx8", frac))
     if db < MIXED_DB:
-        return f"fx16: fx8 leaves {db:.1f} dB of it, below {MIXED_DB:.0f}"
-    return f"fx8: it leaves {db:.1f} dB"
+        return f"fx16: fx8 has {db:.1f} dB, below {MIXED_DB:.0f}"
+    return f"fx8: {db:.1f} dB"
 
 
 def chosen(dtype: str, graph: Graph, samples: Samples, method: str) -> Policy:

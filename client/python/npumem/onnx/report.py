@@ -94,7 +94,7 @@ def text(said: dict[str, Any]) -> str:
             f"NumPy agrees to {one['least_db']} dB or better (the least: {one['least']})"
         )
     lines += lists(said["host"], sum(n for _, n in kernels)) if said["host"] else []
-    lines += ["", "What rounding a value to its format leaves of it, the least first:", ""]
+    lines += ["", "S/N of each value after rounding to its format, the lowest first:", ""]
     rows = [("dB", "format", "largest", "operator", "value", "why")]
     for one in sorted(said["layers"], key=lambda one: float(one["rounding_db"])):
         form = f"{one['dtype']}.{one['frac_bits']}"

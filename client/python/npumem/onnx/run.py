@@ -164,17 +164,33 @@ def parts(operations: list[Json]) -> list[list[Json]]:
     return made
 
 
-def per_npu(whole: Json) -> int:
-    """Bytes of local memory with which all tensors fit 64 NPUs, with room to spare; at least 1 MiB."""
+def per_npu(whole: Json, size: int = 1 << 20) -> int:
+    """Bytes of local memory with which all tensors fit 64 NPUs, with room to spare; at least `size`."""
     total = 0
     for one in whole["tensors"].values():
         n, c, h, w = one["shape"]
         each = h * w * {"fx8": 1, "fx16": 2, "int32": 4}[one["dtype"]]
         total += n * -(-(c + 63) // 64) * -(-each // 128) * 128
-    size = 1 << 20
     while size < 2 * total:
         size *= 2
     return size
+
+
+def peak_per_npu(whole: Json) -> int:
+    """The same where npumemctl runs it: a tensor is there from its first operation to its last one."""
+    used: dict[str, list[int]] = {}
+    for i, one in enumerate(whole["operations"]):
+        for word in one.values():
+            for name in word if isinstance(word, list) else [word]:
+                if isinstance(name, str) and name in whole["tensors"]:
+                    used.setdefault(name, []).append(i)
+    return max(
+        (
+            per_npu({"tensors": {name: whole["tensors"][name] for name, at in used.items() if at[0] <= i <= at[-1]}}, 512 << 10)
+            for i in range(len(whole["operations"]))
+        ),
+        default=0,
+    )
 
 
 # ---- the command ----

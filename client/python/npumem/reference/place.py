@@ -177,7 +177,7 @@ def place(
     need(bytes_per_npu <= npu_bytes, f"needs {bytes_per_npu} bytes on each NPU, an NPU has {npu_bytes}")
     npu, byte = located(dims, s, lanes, word_bytes, start_npu, n_npus, last_w)
     if layout == "strided":
-        need(are_apart(npu, byte, word_bytes // lanes), "two elements lie on one place")
+        need(are_apart(npu, byte, word_bytes // lanes), "two elements lie at the same place")
     return Place(
         dims, s, lanes, word_bytes, start_npu, n_npus, r, bytes_per_npu, align, last_w, layout != "strided", npu, byte
     )

@@ -62,10 +62,10 @@ int weighted_check(const struct kernel_call *call, const struct weighted_roles *
 		status = check_weights_dtype(call, roles, error);
 	if (!status)
 		status = check_bias(call, roles, error);
-	bool wider = roles->widens && operands_get(call, roles->data)->dtype == NPUMEM_FX8 &&
-		     operands_get(call, roles->out)->dtype == NPUMEM_FX16;
-	if (!status && !wider)
-		status = operands_check_same_dtype(call, roles->out, roles->data, error);
+	bool widens = roles->widens && operands_get(call, roles->data)->dtype == NPUMEM_FX8;
+	if (!status)
+		status = widens ? operands_check_fixed(call, roles->out, error)
+				: operands_check_same_dtype(call, roles->out, roles->data, error);
 	if (!status && n_products > ACCUMULATOR_PRODUCTS_MAX)
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"%s: an output would sum %lld products, more than %lld", call->row->name,

@@ -64,7 +64,7 @@ TEST(roles)
 	call(&stage, 0);
 	refused(rig, NPUMEM_INVALID, "kernel number 0 is not known");
 	call(&stage, NPUMEM_KERNEL_ELTWISE_ADD);
-	refused(rig, NPUMEM_INVALID, "kernel eltwise_add: role in1 is missing (its roles: in1 in2 >out)");
+	refused(rig, NPUMEM_INVALID, "kernel eltwise_add: role in1 is missing (its roles: in1, in2, out)");
 	add(&stage);
 	rig->op.n_operands = 2;
 	refused(rig, NPUMEM_INVALID, "kernel eltwise_add: role out is missing");
@@ -76,7 +76,7 @@ TEST(roles)
 		char part[96];
 		add(&stage);
 		operand(&stage, unknown[i], stage.x);
-		snprintf(part, sizeof(part), "kernel eltwise_add has no role %s (its roles: in1 in2 >out)",
+		snprintf(part, sizeof(part), "kernel eltwise_add has no role %s (its roles: in1, in2, out)",
 			 unknown[i]);
 		refused(rig, NPUMEM_INVALID, part);
 	}

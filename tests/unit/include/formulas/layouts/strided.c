@@ -136,7 +136,7 @@ TEST(named)
 	spec.start_npu = 2;
 	spec.stride = (struct npumem_dims){.n = 1, .c = 6, .h = 100, .w = 3};
 	specs_refused(&specs_seed, &spec,
-		      "elements 0,0,0,2 and 0,4,0,0 (n,c,h,w) lie on one place: NPU 2, 24 bytes after the "
+		      "elements 0,0,0,2 and 0,4,0,0 (n,c,h,w) lie at the same place: NPU 2, 24 bytes after the "
 		      "tensor's start");
 }
 
@@ -171,8 +171,8 @@ TEST(large)
 	place = specs_resolve(&geometry, &spec);
 	ck_assert_int_eq(place.blocks.empty, 1024);
 	spec.stride.h = 32767;
-	specs_refused(&geometry, &spec, "elements 0,0,0,32767 and 0,0,1,0 (n,c,h,w) lie on one place");
+	specs_refused(&geometry, &spec, "elements 0,0,0,32767 and 0,0,1,0 (n,c,h,w) lie at the same place");
 	spec.shape = (struct npumem_dims){1 << 20, 1 << 20, 1 << 20, 1 << 20};
 	spec.stride = (struct npumem_dims){1, 1, 1, 1};
-	specs_refused(&geometry, &spec, "lie on one place");
+	specs_refused(&geometry, &spec, "lie at the same place");
 }
