@@ -89,8 +89,7 @@ void bar_part(struct bar *bar, size_t done, size_t share)
 void bar_follow(struct ctl *ctl, struct bar *bar)
 {
 	static const char *const kinds[] = {"progress"};
-	bar_interrupt("\nnpumemctl: cancelled; its outputs count as unwritten\n",
-		      &bar->before);
+	bar_interrupt("\nnpumemctl: cancelled; its outputs count as unwritten\n", &bar->before);
 	struct sigaction before = bar->before;
 	*bar = (struct bar){.ctl = ctl,
 			    .before = before,

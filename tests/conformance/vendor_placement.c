@@ -133,7 +133,8 @@ static struct tensor *write_matrix(const json_t *one)
 	ck_assert_int_eq(TENSOR_PLACE(tensor)->stride.n, vendor_dims(one, "dst_stride").n);
 	ck_assert_int_eq(TENSOR_PLACE(tensor)->stride.c, vendor_dims(one, "dst_stride").c);
 	ck_assert_int_eq(TENSOR_PLACE(tensor)->shape.c, vendor_dims(one, "shape").c);
-	ck_assert_int_eq(TENSOR_PLACE(tensor)->last_w, spec.w < cols ? vendor_int(one, "last_channel_cols") : cols);
+	ck_assert_int_eq(TENSOR_PLACE(tensor)->last_w,
+			 spec.w < cols ? vendor_int(one, "last_channel_cols") : cols);
 	struct npumem_dims stride = {.n = row_stride, .c = 1, .h = 1, .w = 1};
 	vendor_write(&vendor, tensor, system, (size_t)(n * 4), &stride);
 	free(system);

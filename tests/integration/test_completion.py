@@ -76,7 +76,7 @@ class Completion(TestCase):
         for (command, option), words in helps.items():
             offered = self.fits(f"{command} {option} ")
             self.assertTrue(set(words) <= set(offered), (command, option, words, offered))
-        kinds = re.search(r"^kinds: ((?:[a-z-]+,?\s)+)", said, re.MULTILINE)[1].replace("\n", " ").split(", ")
+        kinds = re.search(r"^Kinds: ((?:[a-z-]+,?\s)+)", said, re.MULTILINE)[1].replace("\n", " ").split(", ")
         self.assertEqual(self.fits("events --kind "), [kind.strip() for kind in kinds])
 
     def test_kernels(self):

@@ -41,8 +41,8 @@ class Labels(TestCase):
 
     def test_bad_ones(self):
         before = self.one.tensors()
-        for label, says in (("l" * 64, "a label of 64 bytes: at most 63"), ("a\nb", "byte 1 of a label is 0x0a"),
-                            ("ä", "byte 0 of a label is 0xc3"), ("\x7f", "is 0x7f")):  # fmt: skip
+        for label, says in (("l" * 64, "a label of 64 bytes: at most 63"), ("a\nb", "byte 2 of a label is 0x0a"),
+                            ("ä", "byte 1 of a label is 0xc3"), ("\x7f", "is 0x7f")):  # fmt: skip
             answer = self.one.ask(alloc=pb.AllocRequest(tensors=[labelled("good"), labelled(label)]))
             self.assertEqual(answer.status, pb.INVALID, answer)
             self.assertIn(says, answer.message)

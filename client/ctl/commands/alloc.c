@@ -12,7 +12,7 @@ enum { ALLOC_WAIT_SECONDS_MAX = 1000000 };
 
 static const struct option alloc_options[] = {
 	SPEC_OPTIONS,
-	{"--reuse", "P", "other tensors' empty blocks: never (default), if-safe, unchecked", false},
+	{"--reuse", "P", "other tensors' empty blocks: never (the default), if-safe, unchecked", false},
 	{"--dma-only", NULL, "no kernel may write it", false},
 	{"--pinned", NULL, "compact leaves it where it is", false},
 	{"--wait", "SECONDS", "waits for this time if there is no room", false},

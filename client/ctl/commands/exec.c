@@ -113,5 +113,6 @@ const struct command exec_command = {
 		 "and the signal that ended it, 127 where it is not found. Options of npumemctl stand before "
 		 "exec:\n"
 		 "  npumemctl --spawn='--npus 4' exec sh -c '\n"
-		 "    npumemctl alloc x --shape 1,8,4,4 --dtype int8 && npumemctl fill x 1 && npumemctl read x x.npy'",
+		 "    npumemctl alloc x --shape 1,8,4,4 --dtype int8 && npumemctl fill x 1 && npumemctl read x "
+		 "x.npy'",
 };

@@ -61,8 +61,7 @@ static int load_tell(struct ctl *ctl, const struct npumem_tensor *tensor, int64_
 	char dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
 	if (!ctl->json) {
 		printf("%s is %s %s at address %" PRId64 " (NPU %" PRId64 ", offset %" PRId64 "), %" PRId64
-		       " bytes per NPU; %" PRId64 " element%s written, %" PRId64
-		       " saturated\n",
+		       " bytes per NPU; %" PRId64 " element%s written, %" PRId64 " saturated\n",
 		       tensor->name, present_dtype(&tensor->place, dtype), present_shape(&tensor->place, shape),
 		       tensor->place.address, tensor->place.npu, tensor->place.offset, tensor->place.bytes_per_npu,
 		       n, present_s((uint64_t)n), saturated);

@@ -42,8 +42,9 @@ int names_check(const char *name, struct npumem_error *error)
 		if (!is_name_byte(c))
 			return npumem_error_set(
 				error, NPUMEM_INVALID,
-				c > ' ' && c <= '~' ? "byte %zu of a name is %c, which is not one of A-Z a-z 0-9 _ . - /"
-						   : "byte %zu of a name is 0x%02x, which is not one of A-Z a-z 0-9 _ . - /",
+				c >= ' ' && c <= '~'
+					? "byte %zu of a name is '%c', which is not one of A-Z a-z 0-9 _ . - /"
+					: "byte %zu of a name is 0x%02x, which is not one of A-Z a-z 0-9 _ . - /",
 				length + 1, c);
 		digits = digits && c >= '0' && c <= '9';
 	}

@@ -62,10 +62,9 @@ static int check_type(struct stream *stream, const struct npy *npy, struct npume
 	stream->is_double = !strcmp(npy->descr, "<f8");
 	if (is_real)
 		return 0;
-	return npumem_error_set(
-		error, NPUMEM_INVALID,
-		"the array has element type %s; real numbers are expected, float32 or float64",
-		npy_type_text(npy->descr, type));
+	return npumem_error_set(error, NPUMEM_INVALID,
+				"the array has element type %s; real numbers are expected, float32 or float64",
+				npy_type_text(npy->descr, type));
 }
 
 /* stdin stays open for what follows, as commands do; stdout for its next writer. */

@@ -1,5 +1,6 @@
 /* Distances between words: letters put in, left out, replaced, or swapped with a neighbour (optimal string
- * alignment); none to a word that begins with the given one. Owns nothing. Words too long to be slips of each other are not compared. */
+ * alignment); none to a word that begins with the given one. Owns nothing. Words too long to be slips of each
+ * other are not compared. */
 #include "client/ctl/core/words/words.h"
 
 #include <stdio.h>

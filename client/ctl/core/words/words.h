@@ -98,14 +98,14 @@ void kinds_explain(const char *command, const char *path, struct npumem_error *e
 	{"--shape", "N,C,H,W", "extents", false},                                                                 \
 		{"--dtype", "T", "int8, uint8, int16, uint16, int32, uint32, fp32, fx8, fx16", false},            \
 		{"--frac-bits", "F", "fractional bits of fx8 and fx16, 0..127", false},                           \
-		{"--layout", "L", "aligned (default), compact, matrix, strided", false},                                    \
-		{"--mode", "M", "storage mode: plain (default), 4n, 2n, 2ic", false},                                       \
+		{"--layout", "L", "aligned (the default), compact, matrix, strided", false},                      \
+		{"--mode", "M", "storage mode: plain (the default), 4n, 2n, 2ic", false},                         \
 		{"--stride", "N,C,H,W", "strides of the strided layout, in elements or packed elements", false},  \
-		{"--start-npu", "Q", "the NPU of channel 0 (0)", false}, {"--rows", "R", "rows of a matrix", false},  \
-		{"--cols", "M", "columns of a matrix", false},                                                    \
+		{"--start-npu", "Q", "the NPU of channel 0 (0)", false},                                          \
+		{"--rows", "R", "rows of a matrix", false}, {"--cols", "M", "columns of a matrix", false},        \
 		{"--w", "W", "columns of a matrix per channel; left out: those with the least storage", false},   \
 	{                                                                                                         \
-		"--address", "A", "NPU * bytes per NPU + offset; left out: the first place with room", false                                           \
+		"--address", "A", "NPU * bytes per NPU + offset; left out: the first place with room", false      \
 	}
 
 /* The value of an option that is a name, by its parser; left as it is where the option is not given. 0, or

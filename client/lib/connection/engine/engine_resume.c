@@ -239,7 +239,8 @@ void resume_turn(struct npumem *npumem)
 		return;
 	now = clock_now();
 	if (now >= resume->limit)
-		engine_break(npumem, "the connection to the daemon ended, and no daemon at %s continues the session: %s",
+		engine_break(npumem,
+			     "the connection to the daemon ended, and no daemon at %s continues the session: %s",
 			     address_is_remote(&resume->address) ? resume->address.host : resume->address.path,
 			     resume->why);
 	else if (resume->state == RESUME_AWAY && now >= resume->next)

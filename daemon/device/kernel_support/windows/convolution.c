@@ -22,7 +22,8 @@ int convolution_check(const struct kernel_call *call, int64_t groups, struct npu
 					(long long)groups);
 	struct npumem_dims want = {in->c / groups, weights->c, weights->h, weights->w};
 	status = operands_check_shape(call, CONVOLUTION_WEIGHTS, &want,
-				      groups == 1 ? "the channels of in are" : "the input channels of a group are", error);
+				      groups == 1 ? "the channels of in are" : "the input channels of a group are",
+				      error);
 	want.n = 1;
 	want.h = want.w = 1;
 	if (!status && operands_get(call, CONVOLUTION_BIAS))

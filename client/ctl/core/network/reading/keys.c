@@ -84,10 +84,9 @@ int keys_dims(struct keys *keys, const char *key, struct npumem_dims *value)
 	if (keys->status || !json)
 		return keys->status;
 	if (json_is_array(json) && json_array_size(json) != 4)
-		return keys->status = npumem_error_set(keys->error, NPUMEM_INVALID,
-						       "%s: \"%.40s\" has %zu number%s; N,C,H,W are four",
-						       keys->where, key, json_array_size(json),
-						       json_array_size(json) == 1 ? "" : "s");
+		return keys->status = npumem_error_set(
+			       keys->error, NPUMEM_INVALID, "%s: \"%.40s\" has %zu number%s; N,C,H,W are four",
+			       keys->where, key, json_array_size(json), json_array_size(json) == 1 ? "" : "s");
 	if (!json_is_array(json))
 		return keys_expected(keys, key, "[N,C,H,W], a list of four integers");
 	for (size_t i = 0; i < 4; i++) {
