@@ -64,7 +64,7 @@ const struct npumem_param_row *npumem_param_by_number(int number)
 	return NULL;
 }
 
-/* "2 integers", "1 to 4 integers", "one of none gen 1 6". */
+/* "2 integers (h,w)", "1 to 4 integers", "one of none gen 1 6". */
 static const char *expected(const struct npumem_param_row *row, char *buffer, size_t bytes)
 {
 	char count[32];
@@ -77,7 +77,10 @@ static const char *expected(const struct npumem_param_row *row, char *buffer, si
 	else if (row->choices[0])
 		snprintf(buffer, bytes, "%s of: %s", count, row->choices);
 	else
-		snprintf(buffer, bytes, "%s integer%s", count, row->most == 1 ? "" : "s");
+		snprintf(buffer, bytes, "%s integer%s%s", count, row->most == 1 ? "" : "s",
+			 row->least == 2   ? " (h,w)"
+			 : row->least == 4 ? " (top,bottom,left,right)"
+					   : "");
 	return buffer;
 }
 

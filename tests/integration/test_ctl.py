@@ -164,7 +164,7 @@ class Device(TestCase):
             (npy((1, 2, 2, 2), "|i1", bytes(8), fortran=True), "ortran"),
             (npy((2, 4), "|i1", bytes(8)), "shape"),
             (npy((1, 2, 2, 3), "|i1", bytes(12)), "shape"),
-            (npy((1, 2, 2, 2), "<i2", bytes(16)), "<i2"),
+            (npy((1, 2, 2, 2), "<i2", bytes(16)), "type int16; int8 is expected"),
         ):
             put(data)
             self.ctl("write x a.npy", 1, words)
@@ -185,7 +185,13 @@ class Device(TestCase):
             ("alloc y --shape 1,2,2,2 --dtype int8 --start-npu 4", 1, "start NPU 4 is not below the 4 NPUs"),
             ("alloc y --shape 1,2,2,2 --dtype int8 --address 4096", 1, "4096"),
             ("alloc y --shape 1,2,2,2 --dtype int8 --address 64", 1, "multiple of 128"),
-            ("alloc y --shape 1,1,2,2 --dtype int8 --layout strided --stride 1,1,1,1", 1, "one place"),
+            ("alloc y --shape 1,1,2,2 --dtype int8 --layout strided --stride 1,1,1,1", 1, "the same place"),
+            ("alloc y --shape 1,1,2,2 --dtype fx8", 2, "--frac-bits is missing: fx8 needs it, 0 to 127"),
+            ("alloc y --shape 1,1,2,2 --dtype zzz", 2, 'element type "zzz"; it is one of int8, uint8, '),
+            ("alloc y --shape 1,1,2,2 --dtype int8 --reuse zzz", 2, "it is one of never, if-safe, unchecked"),
+            ("events --kind zzz", 2, 'there is no kind of events "zzz"'),
+            ("events --kind alocated", 2, 'did you mean "allocated"?'),
+            ("run conv2d padding=1", 2, "takes 4 integers (top,bottom,left,right), not 1 value (see npumemctl run conv2d --help)"),
             ("alloc y --shape 2,3,1,10 --dtype int8 --layout strided --stride 0,1,1,2", 1, "stride N is 0"),
             ("alloc y --shape 2,3,1,10 --dtype int8 --layout strided --stride 120,0,0,2 --start-npu 2", 1, "stride C is 0"),
             ("alloc y --shape 2,3,1,10 --dtype int8 --layout strided", 2, "--stride is missing"),

@@ -211,17 +211,17 @@ class Lines(Ctl):
             read part  # its values""")
         self.assertIn("[0,0]\n3 3\n3 3\n", out)
         self.assertEqual(complaint, "")
-        self.assertEqual(self.names(), ["x", "part"])
+        self.assertEqual(self.names(), ["part", "x"])
         out, complaint = self.lines("ls\nshow nobody\nfree x\n", code=1)
         self.assertEqual(complaint, "npumemctl: there is no tensor nobody\nnpumemctl: stopped at line 2\n")
-        self.assertEqual(self.names(), ["x", "part"])
+        self.assertEqual(self.names(), ["part", "x"])
         self.assertEqual(self.lines("ls\nread x -\nls", "--quiet")[0][-8:], "\3" * 8)
         # Several in a line: it ends with the first that fails, too.
         self.assertIn("[0,0]\n4 4\n4 4\n", self.lines("fill x 4; read part")[0])
         out, complaint = self.lines("fill x 5\nread part; show nobody; free x\n", code=1)
         self.assertIn("[0,0]\n5 5\n5 5\n", out)
         self.assertEqual(complaint, "npumemctl: there is no tensor nobody\nnpumemctl: stopped at line 2\n")
-        self.assertEqual(self.names(), ["x", "part"])
+        self.assertEqual(self.names(), ["part", "x"])
 
     def test_a_batch_on_a_private_daemon(self):
         out, _ = self.lines("alloc x --shape 1,2,2,2 --dtype int8\nfill x 7\nread x --json\nexit\nls\n", "--spawn")

@@ -220,6 +220,10 @@ class Shapes(Case):
             self.assertNotIsInstance(caught.exception, npumem.Refused)
         self.assertEqual(self.dev.stat().tensors, before)
 
+    def test_an_array_is_no_tensor(self):
+        with self.assertRaisesRegex(TypeError, r"^an array \(float64, 2x3\) is not a tensor, name or handle$"):
+            self.dev.run("relu", in_=np.zeros((2, 3)), out="y")
+
     def test_an_array_that_is_refused_leaves_no_tensor(self):
         with self.assertRaises(npumem.Refused) as caught:
             self.dev.alloc("y", np.zeros((1, 1, 1, 1)), dtype="fx8")

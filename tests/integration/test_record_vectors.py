@@ -215,7 +215,7 @@ class Record(TestCase):
         os.symlink("/dev/null", path)
         refused(relu, "symbolic link")
         os.remove(path)
-        self.folder, folder = os.path.join(self.folder, "missing"), self.folder
+        self.folder, folder = os.path.join(self.folder, "missing", "too"), self.folder
         refused(relu, "No such file or directory")
         self.folder = folder
         code, _, complaint = run("conform", "--record", folder)

@@ -1,8 +1,11 @@
 /* check: a network's layers against what they are expected to give, in several placements. */
 #include "client/ctl/command.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/network/network.h"
@@ -97,6 +100,7 @@ static int read_network(struct check *check, struct checked *one, const char *pa
 
 static int check_all(struct check *check, const struct args *args)
 {
+	const char *pictures = args_value(args, "--svg");
 	int code = ctl_check_output(check->ctl, args, args_value(args, "--junit"));
 	if (!code)
 		code = sweeping_begin(check->ctl, args, "check", &check->sweep);
@@ -109,8 +113,13 @@ static int check_all(struct check *check, const struct args *args)
 	}
 	if (!code)
 		code = find_items(check, args);
+	bool made = !code && pictures && !mkdir(pictures, 0777);
+	if (!code && pictures && !made && errno != EEXIST)
+		code = ctl_fail(check->ctl, "%.200s: %s", pictures, strerror(errno));
 	for (unsigned i = 0; i < check->n && !code; i++)
 		code = check_network(check, &check->list[i], (size_t)i * checked_placements(check));
+	if (made)
+		rmdir(pictures); /* unless there are some */
 	return code ? code : checked_report(check, args);
 }
 

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "client/ctl/core/memory.h"
 #include "client/ctl/core/network/network.h"
@@ -131,7 +130,6 @@ static int draw(struct layers *layers, struct layers_case *one, struct npumem_er
 	snprintf(drawn.name, sizeof(drawn.name), "%s", execute->network->tensors[operation->tensor].name);
 	struct svg_mark mark = {.what = "the first element that differs"};
 	compare_locate(&one->compare, &execute->info->geometry, &tensor->place, &mark.npu, &mark.offset);
-	mkdir(layers->pictures, 0777);
 	FILE *file = fopen(path, "w");
 	if (file)
 		svg_tensor_draw(file, &execute->info->geometry, &drawn, drawn.uid, &mark);

@@ -205,7 +205,10 @@ static void print_param(FILE *out, const struct npumem_param_row *param, unsigne
 	if (*param->choices)
 		lists_text(param->choices, " | ", "", choices, sizeof(choices));
 	else if (*count)
-		snprintf(choices, sizeof(choices), "integers");
+		snprintf(choices, sizeof(choices), "integers%s",
+			 param->least == 2   ? ": h,w"
+			 : param->least == 4 ? ": top,bottom,left,right"
+					     : "");
 	snprintf(text, sizeof(text), "%s%s%s; %s%s", count, *count && *param->choices ? "of " : "", choices,
 		 *param->fallback ? "default: " : "must be given", param->fallback);
 	print_entry(out, param->name, text, columns);

@@ -44,7 +44,7 @@ void suggest_offer(struct suggest *suggest, const char *known)
 	if (!suggest->distance || !length || length >= SUGGEST_WORD_BYTES)
 		return;
 	size_t given = strlen(suggest->word), longer = given > length ? given : length;
-	bool begins = given > 1 && !strncmp(suggest->word, known, given);
+	bool begins = given > 1 && length <= 3 * given && !strncmp(suggest->word, known, given);
 	unsigned far = begins ? 0 : distance(suggest->word, known);
 	/* A word of which nothing is right is no slip. */
 	if (far >= suggest->distance || far >= longer)

@@ -69,10 +69,10 @@ TEST(parse_refused)
 		const char *name, *text, *part;
 	} cases[] = {
 		{"strid", "1,2", "no parameter \"strid\""},
-		{"stride", "1", "stride takes 2 integers, not 1 value"},
-		{"stride", "1,2,3", "stride takes 2 integers, not 3 values"},
-		{"padding", "1,2,3,4,5,6,7,8,9", "padding takes 4 integers, not 9 values"},
-		{"stride", "", "stride takes 2 integers, not \"\""},
+		{"stride", "1", "stride takes 2 integers (h,w), not 1 value"},
+		{"stride", "1,2,3", "stride takes 2 integers (h,w), not 3 values"},
+		{"padding", "1,2,3,4,5,6,7,8,9", "padding takes 4 integers (top,bottom,left,right), not 9 values"},
+		{"stride", "", "stride takes 2 integers (h,w), not \"\""},
 		{"stride", "1,", "not \"\""},
 		{"stride", "1,x", "not \"x\""},
 		{"stride", "1,2x", "not \"2x\""},

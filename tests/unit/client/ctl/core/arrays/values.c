@@ -132,7 +132,7 @@ TEST(containers)
 	values.is_real = false;
 	data[0] = data[1] = data[3] = 1;
 	ck_assert_int_eq(values_encode(&values, NPUMEM_INT8, 0, 0, packed, &saturated, &error), NPUMEM_INVALID);
-	ck_assert_str_eq(error.message, "the element at (2,) is 200, which is not within fx8's -128 to 127");
+	ck_assert_str_eq(error.message, "the element at (2,) is 200, which is not within int8's -128 to 127");
 }
 
 FIXTURE(setup, teardown)

@@ -157,7 +157,7 @@ TEST(refusals)
 		{"{\"alloc\": \"\"}", "\"alloc\" is a string; a string that is not empty is expected"},
 		{"{\"alloc\": \"x\"}", "alloc x: \"dtype\" is missing: int8,"},
 		{"{\"alloc\": \"x\", \"dtype\": \"int8\"}", "alloc x: \"shape\" is missing: [N,C,H,W]"},
-		{"{\"alloc\": \"x\", \"dtype\": \"int8\", \"shape\": [1,2,3]}", "\"shape\" is a list; [N,C,H,W]"},
+		{"{\"alloc\": \"x\", \"dtype\": \"int8\", \"shape\": [1,2,3]}", "\"shape\" has 3 numbers; N,C,H,W are four"},
 		{"{\"alloc\": \"x\", \"dtype\": \"int8\", \"shape\": [1,2,3,-4]}", "four integers from 0 on"},
 		{"{\"alloc\": \"x\", \"dtype\": \"int8\", \"shape\": [1,2,3,4.5]}", "four integers from 0 on"},
 		{"{\"alloc\": \"x\", \"dtype\": \"fx8\", \"shape\": [1,2,3,4]}", "\"frac_bits\" is missing"},

@@ -21,6 +21,9 @@ TEST(slips_of_the_pen)
 	ck_assert_str_eq(nearest("biass", list), "bias");
 	ck_assert_str_eq(nearest("w1", "w_1 w_2"), "w_1");
 	ck_assert_str_eq(nearest("conv2", "conv2d group_conv2d"), "conv2d");
+	ck_assert_str_eq(nearest("conv", "concat conv2d"), "conv2d");
+	ck_assert_str_eq(nearest("ren", "run rename"), "rename");
+	ck_assert_str_eq(nearest("al", "load alloc"), "alloc");
 }
 
 TEST(other_words_are_none)

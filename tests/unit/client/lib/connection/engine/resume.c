@@ -280,7 +280,7 @@ TEST(nobody_comes)
 			door_accept(&door);
 			door_cut(&door);
 		}
-		expect_over(&door, &told, "none at /tmp/npumem-door-");
+		expect_over(&door, &told, "no daemon at /tmp/npumem-door-");
 	}
 }
 
