@@ -262,7 +262,7 @@ static int unknown(struct load *load, const json_t *json, const struct network_o
 		suggest_offer_list(&suggest, names);
 		suggest_text(&suggest, nearest);
 	}
-	return npumem_error_set(load->error, NPUMEM_INVALID, "%s: it has none of the operations %s%s",
+	return npumem_error_set(load->error, NPUMEM_INVALID, "%s: no operation; it is one of %s%s",
 				network_where(load->network, at, where), names, nearest);
 }
 

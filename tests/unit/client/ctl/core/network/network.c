@@ -152,7 +152,7 @@ TEST(refusals)
 		{"{\"operations\": [], \"tensors\": {\"x\": 3}}", "tensor \"x\" is not an object like"},
 		{"{\"operations\": [], \"rounding\": \"uo\"}",
 		 "the network: there is no rounding \"uo\"; did you mean \"up\"?"},
-		{"{\"aloc\": \"x\"}", "operation 1 (line 1): it has none of the operations alloc open"},
+		{"{\"aloc\": \"x\"}", "operation 1 (line 1): no operation; it is one of alloc open"},
 		{"{\"alloc\": 3}", "operation 1 (line 1), alloc: \"alloc\" is an integer; a string"},
 		{"{\"alloc\": \"\"}", "\"alloc\" is a string; a string that is not empty is expected"},
 		{"{\"alloc\": \"x\"}", "alloc x: \"dtype\" is missing: int8,"},
