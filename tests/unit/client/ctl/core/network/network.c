@@ -215,7 +215,7 @@ TEST(refusals)
 		 "no key \"stirde\"; did you mean \"stride\"?"},
 		{X "{\"run\": \"relu\", \"in\": \"x\", \"zzz\": 1}",
 		 "no key \"zzz\"; it takes in, out, relu, rounding, name, comment, run"},
-		{X "{\"run\": \"conv2d\", \"in\": \"x\", \"stride\": [1,1,1]}", "stride takes 2 integers, not 3"},
+		{X "{\"run\": \"conv2d\", \"in\": \"x\", \"stride\": [1,1,1]}", "stride takes 2 integers (h,w), not 3"},
 		{X "{\"run\": \"conv2d\", \"in\": \"x\", \"stride\": 1.5}",
 		 "\"stride\" is a real number; an integer"},
 		{X "{\"run\": \"conv2d\", \"in\": \"x\", \"stride\": []}", "\"stride\" is a list; an integer"},
