@@ -90,6 +90,8 @@ class Accounts(TestCase):
         def counts_as_alice():
             with self.daemon.client(BOB + 5) as client, self.daemon.client(ALICE) as alice:
                 # Those of the attempts before may be there still, as many as there may be.
+                if not is_served(client) or not is_served(alice):
+                    return False
                 return client.ask(**alloc("")).status == pb.OK and limits(alice)["tensors"].now == 1
 
         wait_for(counts_as_alice)

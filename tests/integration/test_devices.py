@@ -69,7 +69,7 @@ class Devices(unittest.TestCase):
         self.assert_bad(text)
         found = json.loads(self.all("--json", "ls"))["devices"]
         self.assertEqual([(one["name"], one["address"]) for one in found], self.good + self.bad)
-        self.assertEqual([[t["name"] for t in one["tensors"]] for one in found[:3]], [["weights"], [], ["weights", "image"]])
+        self.assertEqual([[t["name"] for t in one["tensors"]] for one in found[:3]], [["weights"], [], ["image", "weights"]])
         self.assertTrue(all("error" in one and "tensors" not in one for one in found[3:]))
         # A pattern that a device has nothing for.
         text = self.all("ls", "ima*")

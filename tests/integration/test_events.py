@@ -213,7 +213,7 @@ class Events(TestCase):
             child.send_signal(signal.SIGINT)
             self.assertEqual(child.wait(SECONDS), 0)
         wrong = subprocess.run([*command, "--kind", "eaten"], stderr=subprocess.PIPE, check=False)
-        self.assertEqual(wrong.returncode, 1)
+        self.assertEqual(wrong.returncode, 2)
         self.assertIn(b"eaten", wrong.stderr)
 
 
