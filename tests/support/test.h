@@ -3,6 +3,7 @@
  *	TEST(a_name) { ... }
  *	TEST(another_name, .to = 4) { ... uses _i ... }
  *	FIXTURE(set_up, tear_down)
+ *	FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
  *
  * CK_RUN_SUITE=daemon/rpc/turns.c runs those of one file, CK_RUN_CASE=a_name the one of this name. */
 #ifndef TESTS_SUPPORT_TEST_H
@@ -10,6 +11,7 @@
 
 #include <check.h>
 #include <stdbool.h>
+#include <string.h>
 
 /* The address sanitizer is for the code and not for its values: of cases that take the same way it has some. */
 #ifdef __SANITIZE_ADDRESS__
@@ -57,6 +59,27 @@ void test_add_fixture(struct test_fixture *fixture);
 		static struct test_fixture fixture;                                                               \
 		fixture = (struct test_fixture){                                                                  \
 			.file = __FILE__, .set_up = before, .tear_down = after, __VA_ARGS__};                     \
+		test_add_fixture(&fixture);                                                                       \
+	}
+
+/* Each test of the file has an object of its own: `open` runs before the test, `close` after it. What `open` leaves
+ * out is no zero. */
+#define FIXTURE_OBJECT(type, name, open, close)                                                                   \
+	static type name;                                                                                         \
+	static void name##_before(void)                                                                           \
+	{                                                                                                         \
+		memset(&name, 0xa5, sizeof(name));                                                                \
+		open;                                                                                             \
+	}                                                                                                         \
+	static void name##_after(void)                                                                            \
+	{                                                                                                         \
+		close;                                                                                            \
+		memset(&name, 0xa5, sizeof(name));                                                                \
+	}                                                                                                         \
+	__attribute__((constructor)) static void name##_add_fixture(void)                                         \
+	{                                                                                                         \
+		static struct test_fixture fixture = {                                                            \
+			.file = __FILE__, .set_up = name##_before, .tear_down = name##_after};                    \
 		test_add_fixture(&fixture);                                                                       \
 	}
 

@@ -2,28 +2,29 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
-static struct device_counts counts_of(struct rig *rig)
+FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 1024), rig_close(&rig))
+
+static struct device_counts counts_of(void)
 {
 	struct device_counts counts;
-	device_stat(rig->device, &counts);
+	device_stat(rig.device, &counts);
 	return counts;
 }
 
-static void same_counts(struct rig *rig, const struct device_counts *before)
+static void same_counts(const struct device_counts *before)
 {
-	struct device_counts now = counts_of(rig);
+	struct device_counts now = counts_of();
 	ck_assert_int_eq(memcmp(&now, before, sizeof(now)), 0);
 }
 
 TEST(defaults)
 {
-	struct rig rig;
-	rig_open_with(&rig, 4, 1024, (struct device_options){.rounding = 0});
+	rig_reopen_with(&rig, 4, 1024, (struct device_options){.rounding = 0});
 	const struct device_options *options = device_options(rig.device);
 	ck_assert_int_eq(options->rounding, NPUMEM_CONVERGENT);
 	ck_assert_int_eq(options->uninitialized, NPUMEM_REFUSE);
 	ck_assert(!options->allow_unchecked);
-	struct device_counts counts = counts_of(&rig);
+	struct device_counts counts = counts_of();
 	ck_assert_int_eq(counts.total, 4096);
 	ck_assert_int_eq(counts.free, 4096);
 	ck_assert_int_eq(counts.largest_free, 1024);
@@ -32,13 +33,10 @@ TEST(defaults)
 	ck_assert_int_eq(tensor->reuse, NPUMEM_NEVER);
 	ck_assert_int_eq(tensor_place(tensor).start_npu, 0);
 	ck_assert(!tensor->pinned && !tensor->dma_only && !tensor->sealed && !tensor_is_guest(tensor));
-	rig_close(&rig);
 }
 
 TEST(where_it_is_asked_for)
 {
-	struct rig rig;
-	rig_open(&rig, 4, 1024);
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 4, 1, 100);
 	request.spec.address = 2 * 1024 + 384;
 	struct tensor *tensor = rig_place(&rig, &request);
@@ -52,15 +50,13 @@ TEST(where_it_is_asked_for)
 	ck_assert_int_eq(tensor_place(tensor).address, 3 * 1024 + tensor_place(tensor).offset);
 	ck_assert_int_eq(tensor_place(tensor).npu, 3);
 	ck_assert(!tensor->pinned);
-	rig_close(&rig);
 }
 
 TEST(bad_requests)
 {
-	struct rig rig;
-	rig_open_with(&rig, 4, 1024, (struct device_options){.rounding = 0});
+	rig_reopen_with(&rig, 4, 1024, (struct device_options){.rounding = 0});
 	rig_block(&rig, 0, 128);
-	struct device_counts before = counts_of(&rig);
+	struct device_counts before = counts_of();
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 4, 1, 100);
 	request.reuse = 4;
 	rig_refuses(&rig, &request, NPUMEM_INVALID, "reuse 4 is not one of never, if-safe, unchecked");
@@ -83,46 +79,41 @@ TEST(bad_requests)
 	rig_refuses(&rig, &request, NPUMEM_INVALID, "needs 1152 bytes on each NPU, an NPU has 1024");
 	request = rig_request(NPUMEM_INT8, 8, 4, 1, 128);
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "no room for 1024 bytes");
-	same_counts(&rig, &before);
+	same_counts(&before);
 	ck_assert_int_eq(before.tensors, 1);
-	rig_close(&rig);
 }
 
 TEST(all_or_none)
 {
-	struct rig rig;
 	struct tensor *tensors[3];
-	rig_open(&rig, 4, 1024);
 	struct device_request requests[3] = {rig_request(NPUMEM_INT8, 2, 4, 1, 128),
 					     rig_request(NPUMEM_INT8, 4, 4, 1, 128),
 					     rig_request(NPUMEM_INT8, 3, 4, 1, 128)};
-	struct device_counts before = counts_of(&rig);
+	struct device_counts before = counts_of();
 	npumem_error_clear(&rig.error);
 	ck_assert_int_eq(device_alloc(rig.device, requests, 3, tensors, &rig.context), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_int_eq(rig_field(&rig, "tensor_index"), 2);
 	ck_assert_int_eq(rig_field(&rig, "largest_n"), 2);
-	same_counts(&rig, &before);
+	same_counts(&before);
 	/* Two at one address: the second one finds the first, and both are gone. */
 	requests[0].spec.address = requests[1].spec.address = 128;
 	npumem_error_clear(&rig.error);
 	ck_assert_int_eq(device_alloc(rig.device, requests, 2, tensors, &rig.context), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_int_eq(rig_field(&rig, "tensor_index"), 1);
-	same_counts(&rig, &before);
+	same_counts(&before);
 	requests[0].spec.address = requests[1].spec.address = NPUMEM_ANY;
 	requests[2].spec.shape.n = 2;
 	npumem_error_clear(&rig.error);
 	ck_assert_int_eq(device_alloc(rig.device, requests, 3, tensors, &rig.context), 0);
-	ck_assert_int_eq(counts_of(&rig).free, 0);
-	rig_close(&rig);
+	ck_assert_int_eq(counts_of().free, 0);
 }
 
 /* A strided tensor may start at any element, and its neighbour may start where it ends, although the arena counts
  * in fours. */
 TEST(odd_neighbours)
 {
-	struct rig rig;
 	struct tensor *tensors[3];
-	rig_open(&rig, 2, 128);
+	rig_reopen(&rig, 2, 128);
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 2, 1, 4);
 	request.spec.layout = NPUMEM_STRIDED;
 	request.spec.stride = (struct npumem_dims){8, 8, 8, 1};
@@ -134,8 +125,8 @@ TEST(odd_neighbours)
 	}
 	request.spec.address = 8;
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "in the way: #3, offsets 5 to 8");
-	ck_assert_int_eq(counts_of(&rig).data, 24);
-	ck_assert_int_eq(counts_of(&rig).free, 256 - 24);
+	ck_assert_int_eq(counts_of().data, 24);
+	ck_assert_int_eq(counts_of().free, 256 - 24);
 	ck_assert_int_eq(device_compact(rig.device, false, NULL, NULL), 0);
 	static const uint8_t expected[16] = {0, 10, 10, 10, 10, 12, 12, 12, 12, 11, 11, 11, 11, 0, 0, 0};
 	uint8_t lane[16];
@@ -143,12 +134,11 @@ TEST(odd_neighbours)
 	ck_assert_int_eq(memcmp(lane, expected, sizeof(expected)), 0);
 	rig_release(&rig, tensors[0]);
 	rig_sound(&rig);
-	ck_assert_int_eq(counts_of(&rig).free, 256 - 16);
+	ck_assert_int_eq(counts_of().free, 256 - 16);
 	rig_release(&rig, tensors[2]);
 	rig_sound(&rig);
 	rig_release(&rig, tensors[1]);
-	ck_assert_int_eq(counts_of(&rig).largest_free, 128);
-	rig_close(&rig);
+	ck_assert_int_eq(counts_of().largest_free, 128);
 }
 
 struct gone {
@@ -164,10 +154,9 @@ static void note_gone(void *ctx, struct tensor *tensor)
 
 TEST(freed_memory_is_never_written)
 {
-	struct rig rig;
 	uint8_t lane[1024];
 	struct gone gone = {.n = 0};
-	rig_open_with(&rig, 2, 1024, (struct device_options){.uninitialized = NPUMEM_ALLOW});
+	rig_reopen_with(&rig, 2, 1024, (struct device_options){.uninitialized = NPUMEM_ALLOW});
 	struct device_request request = rig_request(NPUMEM_FX8, 5, 3, 2, 3);
 	request.spec.mode = NPUMEM_MODE_4N;
 	struct tensor *secret = rig_place(&rig, &request), *views[2];
@@ -191,14 +180,12 @@ TEST(freed_memory_is_never_written)
 	ck_assert_int_eq(rig_read(&rig, spy, lane), 0);
 	for (int i = 0; i < 5 * 3 * 2 * 3; i++)
 		ck_assert_int_eq(lane[i], 0);
-	rig_close(&rig);
 }
 
 TEST(sealing)
 {
-	struct rig rig;
 	struct tensor *view;
-	rig_open(&rig, 2, 1024);
+	rig_reopen(&rig, 2, 1024);
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 2, 2, 3);
 	struct tensor *tensor = rig_place(&rig, &request);
 	tensor->owner = "weights";
@@ -218,11 +205,9 @@ TEST(sealing)
 	ck_assert_int_eq(device_seal(rig.device, tensor, &rig.context), 0);
 	ck_assert_int_eq(rig_fill(&rig, view, 3), NPUMEM_FAILED_PRECONDITION);
 	rig_said(&rig, NPUMEM_FAILED_PRECONDITION, "is sealed: it is read-only until it is freed");
-	rig_close(&rig);
 	/* Where unwritten bytes are no reason to refuse, they are none here. */
-	rig_open_with(&rig, 2, 1024, (struct device_options){.uninitialized = NPUMEM_WARN});
+	rig_reopen_with(&rig, 2, 1024, (struct device_options){.uninitialized = NPUMEM_WARN});
 	ck_assert_int_eq(device_seal(rig.device, rig_place(&rig, &request), &rig.context), 0);
-	rig_close(&rig);
 }
 
 TEST(memory_needed)

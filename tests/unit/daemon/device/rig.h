@@ -71,6 +71,20 @@ static inline void rig_close(struct rig *rig)
 	free(rig->memory);
 }
 
+/* Another device in its place. */
+static inline void rig_reopen_with(struct rig *rig, int64_t n_npus, int64_t npu_bytes,
+				   struct device_options options)
+{
+	rig_close(rig);
+	rig_open_with(rig, n_npus, npu_bytes, options);
+}
+
+static inline void rig_reopen(struct rig *rig, int64_t n_npus, int64_t npu_bytes)
+{
+	rig_close(rig);
+	rig_open(rig, n_npus, npu_bytes);
+}
+
 /* ---- refusals ---- */
 
 /* The last call was refused like this: each part is in the message. */

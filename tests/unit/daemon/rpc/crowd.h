@@ -182,6 +182,13 @@ static inline void crowd_deinit(struct crowd *crowd)
 	world_deinit(&crowd->world);
 }
 
+/* A new one in its place. */
+static inline void crowd_again(struct crowd *crowd)
+{
+	crowd_deinit(crowd);
+	crowd_init(crowd);
+}
+
 /* `first`: what stands before it in its message, and it takes the place of; NULL: nothing. */
 static inline uint64_t crowd_send_behind(struct crowd *crowd, unsigned from, const Npumem__V1__Request *first,
 					 Npumem__V1__Request *request)

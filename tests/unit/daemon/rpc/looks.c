@@ -5,10 +5,12 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+
 enum { GAPPED_W = 65536 };
 
 /* int8 [1, 8, 1, GAPPED_W], each element on its own, of which the first half is written. */
-static uint64_t alloc_gapped(struct crowd *crowd, const char *name)
+static uint64_t alloc_gapped(const char *name)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
@@ -26,24 +28,24 @@ static uint64_t alloc_gapped(struct crowd *crowd, const char *name)
 	allocation.name = (char *)name;
 	request.n_tensors = 1;
 	request.tensors = &list;
-	id = CROWD_SEND(crowd, 0, alloc, ALLOC, &request);
-	ck_assert_msg(crowd_status(crowd, 0, id) == 0, "%s", crowd_reply(crowd, 0, id)->message);
-	handle = crowd_reply(crowd, 0, id)->allocated->tensors[0]->handle;
+	id = CROWD_SEND(&crowd, 0, alloc, ALLOC, &request);
+	ck_assert_msg(crowd_status(&crowd, 0, id) == 0, "%s", crowd_reply(&crowd, 0, id)->message);
+	handle = crowd_reply(&crowd, 0, id)->allocated->tensors[0]->handle;
 	write.tensor = &ref;
 	write.data.len = 4 * GAPPED_W;
 	write.data.data = calloc(1, write.data.len);
-	id = CROWD_SEND(crowd, 0, write, WRITE, &write);
+	id = CROWD_SEND(&crowd, 0, write, WRITE, &write);
 	free(write.data.data);
-	crowd_finish_all(crowd);
-	ck_assert_int_eq(crowd_status(crowd, 0, id), 0);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, id), 0);
 	return handle;
 }
 
-static uint64_t list_all(struct crowd *crowd, unsigned from)
+static uint64_t list_all(unsigned from)
 {
 	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
 
-	return CROWD_SEND(crowd, from, list, LIST, &request);
+	return CROWD_SEND(&crowd, from, list, LIST, &request);
 }
 
 static void check_tensor(const Npumem__V1__Tensor *tensor)
@@ -55,14 +57,12 @@ static void check_tensor(const Npumem__V1__Tensor *tensor)
 
 TEST(bytes_are_counted_elsewhere)
 {
-	struct crowd crowd;
 	uint64_t open, list, seal, view;
 
-	crowd_init(&crowd);
 	crowd_alloc(&crowd, 0, "s", SHORT_W);
-	alloc_gapped(&crowd, "G");
+	alloc_gapped("G");
 	open = crowd_open(&crowd, 0, "G");
-	list = list_all(&crowd, 1);
+	list = list_all(1);
 	seal = crowd_seal(&crowd, 2, "G");
 	/* A seal waits for those that look, as it would for those that read. */
 	ck_assert_uint_eq(crowd.n_tasks, 2);
@@ -76,24 +76,21 @@ TEST(bytes_are_counted_elsewhere)
 	ck_assert_int_eq(crowd_status(&crowd, 0, view), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_reply(&crowd, 0, view)->tensor->unwritten_bytes, 2 * GAPPED_W);
-	crowd_deinit(&crowd);
 }
 
 TEST(what_is_looked_at_stays_and_what_is_listed_may_go)
 {
-	struct crowd crowd;
 	uint64_t open, list, seal, freed;
 
-	crowd_init(&crowd);
-	alloc_gapped(&crowd, "G");
-	list = list_all(&crowd, 0);
+	alloc_gapped("G");
+	list = list_all(0);
 	freed = crowd_free(&crowd, 1, "G");
 	ck_assert_uint_eq(crowd.n_tasks, 2);
 	crowd_finish(&crowd, 1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
 	crowd_finish_all(&crowd);
 	ck_assert_uint_eq(crowd_reply(&crowd, 0, list)->list->n_tensors, 0);
-	alloc_gapped(&crowd, "G");
+	alloc_gapped("G");
 	open = crowd_open(&crowd, 0, "G");
 	freed = crowd_free(&crowd, 1, "G");
 	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_open(&crowd, 2, "G")), -1);
@@ -101,7 +98,7 @@ TEST(what_is_looked_at_stays_and_what_is_listed_may_go)
 	crowd_finish_all(&crowd);
 	check_tensor(crowd_reply(&crowd, 0, open)->tensor);
 	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
-	alloc_gapped(&crowd, "G");
+	alloc_gapped("G");
 	crowd_fill(&crowd, 0, "G", 1);
 	crowd_finish_all(&crowd);
 	seal = crowd_seal(&crowd, 0, "G");
@@ -110,17 +107,13 @@ TEST(what_is_looked_at_stays_and_what_is_listed_may_go)
 	ck_assert_int_eq(crowd_status(&crowd, 0, seal), 0);
 	ck_assert(crowd_reply(&crowd, 0, seal)->tensor->sealed);
 	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
-	crowd_deinit(&crowd);
 }
 
 TEST(its_client_may_go_meanwhile)
 {
-	struct crowd crowd;
-
-	crowd_init(&crowd);
-	alloc_gapped(&crowd, "G");
+	alloc_gapped("G");
 	crowd_open(&crowd, 1, "G");
-	list_all(&crowd, 1);
+	list_all(1);
 	crowd_seal(&crowd, 1, "G");
 	crowd_free(&crowd, 1, "G");
 	crowd_work(&crowd, 0);
@@ -130,11 +123,10 @@ TEST(its_client_may_go_meanwhile)
 	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
 	/* The free had not begun. */
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
-	crowd_deinit(&crowd);
 }
 
 /* Two tensors at the same offsets, on NPUs 0 and 1. */
-static void add_pair(struct crowd *crowd, unsigned i)
+static void add_pair(unsigned i)
 {
 	const char *name = "";
 
@@ -145,7 +137,7 @@ static void add_pair(struct crowd *crowd, unsigned i)
 		request.spec.address = npu * CROWD_NPU_BYTES + 128 * (int64_t)i;
 		request.reuse = NPUMEM_UNCHECKED;
 		ck_assert_int_eq(
-			tensors_alloc(&crowd->peers[0].session, &request, &name, 1, &tensor, &crowd->world.error),
+			tensors_alloc(&crowd.peers[0].session, &request, &name, 1, &tensor, &crowd.world.error),
 			0);
 	}
 }
@@ -153,16 +145,14 @@ static void add_pair(struct crowd *crowd, unsigned i)
 TEST(what_overlaps_is_counted_a_part_at_a_time)
 {
 	enum { PAIRS = 1200 };
-	struct crowd crowd;
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
 	const Npumem__V1__Stat *stat;
 	unsigned turns = 0;
 	uint64_t id;
 
-	crowd_init(&crowd);
 	loop_turns_begin(crowd.rpc);
 	for (unsigned i = 0; i < PAIRS; i++)
-		add_pair(&crowd, i);
+		add_pair(i);
 	id = CROWD_SEND(&crowd, 0, stat, STAT, &request);
 	while (crowd_status(&crowd, 0, id) < 0) {
 		uint64_t alloc = crowd_alloc(&crowd, 1, "", SHORT_W);
@@ -180,7 +170,6 @@ TEST(what_overlaps_is_counted_a_part_at_a_time)
 	id = CROWD_SEND(&crowd, 0, stat, STAT, &request);
 	ck_assert_int_eq(crowd_status(&crowd, 0, id), 0);
 	loop_turns_end(crowd.rpc);
-	crowd_deinit(&crowd);
 }
 
 TEST(host_memory_may_run_out_anywhere)
@@ -188,14 +177,13 @@ TEST(host_memory_may_run_out_anywhere)
 	bool hit = true;
 
 	for (size_t i = 1; hit; i++) {
-		struct crowd crowd;
 		uint64_t ids[4];
 
-		crowd_init(&crowd);
-		alloc_gapped(&crowd, "G");
+		crowd_again(&crowd);
+		alloc_gapped("G");
 		crowd.world.fail_at = crowd.world.n_allocs + i;
 		ids[0] = crowd_open(&crowd, 0, "G");
-		ids[1] = list_all(&crowd, 0);
+		ids[1] = list_all(0);
 		ids[2] = crowd_seal(&crowd, 0, "G");
 		ids[3] = crowd_free(&crowd, 0, "G");
 		crowd_finish_all(&crowd);
@@ -208,6 +196,5 @@ TEST(host_memory_may_run_out_anywhere)
 				  status == NPUMEM_NOT_FOUND || status == NPUMEM_FAILED_PRECONDITION);
 		}
 		crowd.world.fail_at = 0;
-		crowd_deinit(&crowd);
 	}
 }

@@ -7,12 +7,12 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
+FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
+
 TEST(every_call_of_the_wire_has_a_handler)
 {
-	struct talk talk;
 	const ProtobufCMessageDescriptor *request = &npumem__v1__request__descriptor;
 
-	talk_init(&talk);
 	for (unsigned i = 0; i < request->n_fields; i++) {
 		unsigned field = request->fields[i].id;
 		uint8_t message[16] = {0x08, 1};
@@ -25,31 +25,24 @@ TEST(every_call_of_the_wire_has_a_handler)
 			      request->fields[i].name);
 		ck_assert_uint_eq(talk.response->id, 1);
 	}
-	talk_deinit(&talk);
 }
 
 TEST(an_unknown_call_is_told)
 {
 	static const uint8_t unknown[] = {0x08, 9, 0x9a, 0x06, 1, 7}, none[] = {0x08, 9};
-	struct talk talk;
 
-	talk_init(&talk);
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, unknown, sizeof(unknown)), NPUMEM_UNIMPLEMENTED);
 	talk_says(&talk, "99");
 	ck_assert_uint_eq(talk.response->id, 9);
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, none, sizeof(none)), NPUMEM_UNIMPLEMENTED);
-	talk_deinit(&talk);
 }
 
 TEST(unknown_fields_are_ignored)
 {
 	static const uint8_t message[] = {0x08, 9, 0x9a, 0x06, 1, 7, 0x1a, 4, 0x9a, 0x06, 1, 7};
-	struct talk talk;
 
-	talk_init(&talk);
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, message, sizeof(message)), 0);
 	ck_assert_ptr_nonnull(talk.response->stat);
-	talk_deinit(&talk);
 }
 
 TEST(ids_and_what_is_left_of_them)
@@ -57,9 +50,7 @@ TEST(ids_and_what_is_left_of_them)
 	static const uint8_t zero[] = {0x1a, 0}, cut[] = {0x08, 0xac, 0x02, 0x1a},
 			     deep[] = {0x08, 5, 0x1a, 1, 0xff}, late[] = {0x1a, 3, 0x08},
 			     long_id[] = {0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-	struct talk talk;
 
-	talk_init(&talk);
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, zero, sizeof(zero)), NPUMEM_INVALID);
 	ck_assert_uint_eq(talk.response->id, 0);
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, NULL, 0), NPUMEM_INVALID);
@@ -74,7 +65,6 @@ TEST(ids_and_what_is_left_of_them)
 	ck_assert_uint_eq(talk.response->id, 0);
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, long_id, sizeof(long_id)), NPUMEM_INVALID);
 	ck_assert_uint_eq(talk.response->id, 0);
-	talk_deinit(&talk);
 }
 
 /* A submit that writes, fills, copies, runs and reads; `to` holds 1024 bytes. */
@@ -140,10 +130,8 @@ static size_t pack_alloc(uint8_t *to)
 
 TEST(a_message_may_be_cut_anywhere)
 {
-	struct talk talk;
 	uint8_t message[1024];
 
-	talk_init(&talk);
 	talk_tensor(&talk, "x");
 	for (unsigned kind = 0; kind < 2; kind++) {
 		size_t bytes = kind ? pack_alloc(message) : pack_submit("x", message);
@@ -161,16 +149,13 @@ TEST(a_message_may_be_cut_anywhere)
 		}
 		ck_assert_int_eq(talk_bytes(&talk, &talk.session, message, bytes), 0);
 	}
-	talk_deinit(&talk);
 }
 
 /* Most of it would be unpacked before anybody could refuse it. */
 TEST(a_message_has_so_many_fields)
 {
-	struct talk talk;
 	uint8_t *message = malloc(2 * DECODE_FIELDS_MAX + 2);
 
-	talk_init(&talk);
 	/* list, and the id again and again; the last id counts. */
 	memcpy(message, "\x62", 2);
 	for (size_t i = 1; i <= DECODE_FIELDS_MAX; i++)
@@ -184,16 +169,13 @@ TEST(a_message_has_so_many_fields)
 	ck_assert_ptr_null(talk.response->list);
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, message, 4), 0);
 	free(message);
-	talk_deinit(&talk);
 }
 
 TEST(bytes_may_be_anything)
 {
-	struct talk talk;
 	uint8_t original[1024], message[1024];
 	uint32_t random = 1;
 
-	talk_init(&talk);
 	for (unsigned i = 0; i < 5000; i++) {
 		size_t bytes = i & 1 ? pack_alloc(original) : pack_submit("first", original);
 		unsigned n = 1 + i % 4;
@@ -212,7 +194,6 @@ TEST(bytes_may_be_anything)
 			world_check(&talk.world);
 		}
 	}
-	talk_deinit(&talk);
 }
 
 /* Each allocation of host memory fails once: refused and nothing changed, or done. */
@@ -221,7 +202,6 @@ static void starve(size_t (*pack)(uint8_t *), int64_t made)
 	bool hit = true;
 
 	for (size_t i = 1; hit; i++) {
-		struct talk talk;
 		uint8_t message[1024];
 		size_t bytes = pack(message);
 		struct buffer out;
@@ -229,7 +209,7 @@ static void starve(size_t (*pack)(uint8_t *), int64_t made)
 		bool has_list;
 		int result;
 
-		talk_init(&talk);
+		talk_again(&talk, NULL);
 		talk_tensor(&talk, "x");
 		for (unsigned n = 0; n < 50; n++)
 			ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "", 8, 4), 0);
@@ -262,7 +242,6 @@ static void starve(size_t (*pack)(uint8_t *), int64_t made)
 		ck_assert_int_eq(world_n_tensors(&talk.world), before + (result ? 0 : made));
 		world_check(&talk.world);
 		buffer_deinit(&out);
-		talk_deinit(&talk);
 	}
 }
 
@@ -296,10 +275,8 @@ TEST(host_memory_may_run_out_in_submit)
 
 TEST(an_ordinary_request_takes_no_host_memory)
 {
-	struct talk talk;
 	size_t before;
 
-	talk_init(&talk);
 	for (unsigned i = 0; i < 3; i++) {
 		Npumem__V1__Ref ref = talk_ref(talk_tensor(&talk, "x"), ""), *list = &ref;
 		Npumem__V1__FreeRequest request = NPUMEM__V1__FREE_REQUEST__INIT;
@@ -311,5 +288,4 @@ TEST(an_ordinary_request_takes_no_host_memory)
 			before = talk.world.n_allocs;
 	}
 	ck_assert_uint_eq(talk.world.n_allocs, before);
-	talk_deinit(&talk);
 }

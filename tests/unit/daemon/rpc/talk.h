@@ -71,6 +71,13 @@ static inline void talk_deliver(void *ctx, struct buffer *reply)
 	out->used += reply->used;
 }
 
+/* A new one in its place, on a device of its own. */
+static inline void talk_again(struct talk *talk, const struct device_options *options)
+{
+	talk_deinit(talk);
+	talk_init_as(talk, options);
+}
+
 /* Answers one message where nothing runs beside it. */
 static inline int talk_handle(struct rpc *rpc, struct session *session, const uint8_t *message, size_t bytes,
 			      struct buffer *out)

@@ -9,26 +9,26 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
-static void start(struct crowd *crowd, const char *names)
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+
+static void start(const char *names)
 {
-	crowd_init(crowd);
 	for (const char *c = names; *c; c++) {
 		char name[2] = {*c, 0};
 
 		/* Capitals take long. */
-		ck_assert_int_eq(crowd_status(crowd, 0, crowd_alloc(crowd, 0, name, *c < 'a' ? LONG_W : SHORT_W)),
-				 0);
-		ck_assert_int_lt(crowd_status(crowd, 0, crowd_fill(crowd, 0, name, 0)), 1);
-		crowd_finish_all(crowd);
+		ck_assert_int_eq(
+			crowd_status(&crowd, 0, crowd_alloc(&crowd, 0, name, *c < 'a' ? LONG_W : SHORT_W)), 0);
+		ck_assert_int_lt(crowd_status(&crowd, 0, crowd_fill(&crowd, 0, name, 0)), 1);
+		crowd_finish_all(&crowd);
 	}
 }
 
 TEST(conflicting_ones_run_in_the_order_sent)
 {
-	struct crowd crowd;
 	uint64_t first, second, read;
 
-	start(&crowd, "A");
+	start("A");
 	first = crowd_fill(&crowd, 0, "A", 1);
 	second = crowd_fill(&crowd, 1, "A", 2);
 	read = crowd_read(&crowd, 0, "A");
@@ -40,15 +40,13 @@ TEST(conflicting_ones_run_in_the_order_sent)
 	crowd_finish(&crowd, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 1, second), 0);
 	ck_assert_int_eq(crowd_value(&crowd, 0, read), 2);
-	crowd_deinit(&crowd);
 }
 
 TEST(independent_ones_run_side_by_side)
 {
-	struct crowd crowd;
 	uint64_t a, b, c, reads[2];
 
-	start(&crowd, "ABc");
+	start("ABc");
 	a = crowd_fill(&crowd, 0, "A", 1);
 	b = crowd_fill(&crowd, 1, "B", 2);
 	ck_assert_uint_eq(crowd.n_tasks, 2);
@@ -67,17 +65,15 @@ TEST(independent_ones_run_side_by_side)
 	ck_assert_int_eq(crowd_status(&crowd, 1, reads[1]), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_value(&crowd, 1, reads[1]), 1);
-	crowd_deinit(&crowd);
 }
 
 TEST(what_follows_a_change_waits_for_it_and_others_do_not)
 {
-	struct crowd crowd;
 	uint64_t freed, alloc, fill, read, open, stat;
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
 	int64_t before;
 
-	start(&crowd, "AB");
+	start("AB");
 	stat = CROWD_SEND(&crowd, 0, stat, STAT, &request);
 	before = crowd_reply(&crowd, 0, stat)->stat->free;
 	crowd_fill(&crowd, 0, "A", 1);
@@ -105,15 +101,13 @@ TEST(what_follows_a_change_waits_for_it_and_others_do_not)
 	ck_assert_int_eq(crowd_value(&crowd, 0, read), 7);
 	ck_assert_int_eq(crowd_reply(&crowd, 0, open)->tensor->place->shape->w, SHORT_W);
 	ck_assert_int_gt(crowd_reply(&crowd, 0, stat)->stat->free, before);
-	crowd_deinit(&crowd);
 }
 
 TEST(what_comes_into_being_is_protected_at_once)
 {
-	struct crowd crowd;
 	uint64_t fill, freed, read;
 
-	start(&crowd, "A");
+	start("A");
 	crowd_fill(&crowd, 0, "A", 1);
 	crowd_free(&crowd, 0, "A");
 	crowd_alloc(&crowd, 0, "N", LONG_W);
@@ -130,17 +124,15 @@ TEST(what_comes_into_being_is_protected_at_once)
 	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
 	ck_assert_int_eq(crowd_value(&crowd, 0, read), 5);
 	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
-	crowd_deinit(&crowd);
 }
 
 /* While a list waits for one tensor, the name of another comes to mean a new one. */
 TEST(what_is_born_after_a_request_does_not_exist_for_it)
 {
 	static const struct crowd_op ops[] = {{0, 'f', "B", NULL, 1}, {0, 'f', "A", NULL, 9}};
-	struct crowd crowd;
 	uint64_t list, late, freed, again;
 
-	start(&crowd, "AB");
+	start("AB");
 	crowd_fill(&crowd, 0, "B", 1);
 	list = crowd_list(&crowd, 0, ops, 2);
 	freed = crowd_free(&crowd, 1, "A");
@@ -154,15 +146,13 @@ TEST(what_is_born_after_a_request_does_not_exist_for_it)
 	ck_assert_int_eq(crowd_status(&crowd, 2, late), NPUMEM_NOT_FOUND);
 	ck_assert_int_eq(crowd_status(&crowd, 2, again), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 2, crowd_read(&crowd, 2, "A")), NPUMEM_FAILED_PRECONDITION);
-	crowd_deinit(&crowd);
 }
 
 TEST(views_and_seals_take_their_turn)
 {
-	struct crowd crowd;
 	uint64_t view, fill, seal, late;
 
-	start(&crowd, "A");
+	start("A");
 	crowd_fill(&crowd, 0, "A", 1);
 	view = crowd_view(&crowd, 0, "v", 0, "A", LONG_W);
 	fill = crowd_fill(&crowd, 0, "v", 4);
@@ -175,15 +165,13 @@ TEST(views_and_seals_take_their_turn)
 	ck_assert_int_eq(crowd_status(&crowd, 0, seal), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 1, late), NPUMEM_FAILED_PRECONDITION);
 	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "A")), 4);
-	crowd_deinit(&crowd);
 }
 
 TEST(after_a_compaction_places_are_compared_anew)
 {
-	struct crowd crowd;
 	uint64_t compact, fill, read, other, open;
 
-	start(&crowd, "ABC");
+	start("ABC");
 	crowd_fill(&crowd, 0, "B", 1);
 	crowd_free(&crowd, 0, "A");
 	compact = crowd_compact(&crowd, 0);
@@ -210,16 +198,14 @@ TEST(after_a_compaction_places_are_compared_anew)
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
 	ck_assert_int_eq(crowd_value(&crowd, 1, read), 6);
-	crowd_deinit(&crowd);
 }
 
 /* A short one that nobody goes before is over when its message has been read, and only then. */
 TEST(a_short_one_passes_nobody_it_has_to_wait_for)
 {
-	struct crowd crowd;
 	uint64_t at_once, of_view, compact, behind;
 
-	start(&crowd, "ABc");
+	start("ABc");
 	crowd_view(&crowd, 1, "v", 0, "B", SHORT_W);
 	at_once = crowd_fill(&crowd, 0, "c", 3);
 	ck_assert_int_eq(crowd_status(&crowd, 0, at_once), 0);
@@ -240,16 +226,14 @@ TEST(a_short_one_passes_nobody_it_has_to_wait_for)
 	ck_assert_int_eq(crowd_status(&crowd, 0, behind), 0);
 	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "v")), 2);
 	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "c")), 4);
-	crowd_deinit(&crowd);
 }
 
 TEST(a_dump_waits_for_its_own_bytes)
 {
-	struct crowd crowd;
 	Npumem__V1__DumpRequest request = NPUMEM__V1__DUMP_REQUEST__INIT;
 	uint64_t waits, passes;
 
-	start(&crowd, "AB");
+	start("AB");
 	crowd.peers[1].session.uid = crowd.peers[2].session.uid = 500;
 	crowd_fill(&crowd, 0, "A", 1);
 	request.bytes = 4;
@@ -260,7 +244,6 @@ TEST(a_dump_waits_for_its_own_bytes)
 	ck_assert_int_eq(crowd_status(&crowd, 1, passes), 0);
 	crowd_finish_all(&crowd);
 	ck_assert_uint_eq(crowd_reply(&crowd, 2, waits)->dump->data.data[3], 1);
-	crowd_deinit(&crowd);
 }
 
 /* ---- submits ---- */
@@ -269,12 +252,12 @@ TEST(both_lanes_of_a_group_run_at_once)
 {
 	static const struct crowd_op ops[] = {
 		{1, 'k', "A", "B", 0}, {1, 'f', "C", NULL, 3}, {1, 'k', "A", "D", 0}, {0, 'r', "C", NULL, 0}};
-	struct crowd crowd;
 	const Npumem__V1__Response *response;
 	uint64_t list;
 
 	for (unsigned first = 0; first < 2; first++) {
-		start(&crowd, "ABCD");
+		crowd_again(&crowd);
+		start("ABCD");
 		list = crowd_list(&crowd, 0, ops, 4);
 		ck_assert_uint_eq(crowd.n_tasks, 2);
 		crowd_work(&crowd, 1 - first);
@@ -287,7 +270,6 @@ TEST(both_lanes_of_a_group_run_at_once)
 		ck_assert_int_eq(response->submitted->done[3]->data.data[0], 3);
 		for (unsigned i = 0; i < 3; i++)
 			ck_assert_uint_eq(response->submitted->done[i]->data.len, 0);
-		crowd_deinit(&crowd);
 	}
 }
 
@@ -295,11 +277,10 @@ TEST(a_refusal_in_one_queue_lets_the_other_run_to_its_end)
 {
 	static const struct crowd_op ops[] = {
 		{1, 'f', "C", NULL, 3}, {1, 'k', "A", "s", 0}, {1, 'f', "D", NULL, 3}, {0, 'f', "A", NULL, 3}};
-	struct crowd crowd;
 	const Npumem__V1__Response *response;
 	uint64_t list;
 
-	start(&crowd, "ABCDs");
+	start("ABCDs");
 	list = crowd_list(&crowd, 0, ops, 4);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), -1);
@@ -314,7 +295,6 @@ TEST(a_refusal_in_one_queue_lets_the_other_run_to_its_end)
 	ck_assert_uint_eq(response->submitted->done[1]->operation, 2);
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "D")), 3);
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "A")), 0);
-	crowd_deinit(&crowd);
 }
 
 /* Looking at what was written takes as long as reading it, so it is done where that is. */
@@ -323,11 +303,10 @@ TEST(what_was_never_written_is_found_elsewhere)
 	static const struct crowd_op ops[] = {
 		{1, 'f', "A", NULL, 3}, {1, 'k', "N", "B", 0}, {1, 'f', "A", NULL, 4}, {0, 'f', "B", NULL, 5}};
 	static const char said[] = "N has bytes that were never written";
-	struct crowd crowd;
 	const Npumem__V1__Response *response;
 	uint64_t copy, fill, list;
 
-	start(&crowd, "AB");
+	start("AB");
 	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_alloc(&crowd, 0, "N", LONG_W)), 0);
 	copy = crowd_copy(&crowd, 0, "A", "N");
 	fill = crowd_fill(&crowd, 0, "A", 7);
@@ -350,7 +329,6 @@ TEST(what_was_never_written_is_found_elsewhere)
 	ck_assert_uint_eq(response->submitted->n_done, 2);
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "A")), 4);
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "B")), 0);
-	crowd_deinit(&crowd);
 }
 
 TEST(a_group_that_cannot_be_prepared_or_conflicts_does_not_run)
@@ -361,10 +339,9 @@ TEST(a_group_that_cannot_be_prepared_or_conflicts_does_not_run)
 				     conflict[] = {{0, 'f', "C", NULL, 2},
 						   {1, 'f', "A", NULL, 3},
 						   {1, 'k', "A", "B", 3}};
-	struct crowd crowd;
 	uint64_t list;
 
-	start(&crowd, "ABC");
+	start("ABC");
 	list = crowd_list(&crowd, 0, missing, 3);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_NOT_FOUND);
 	ck_assert_ptr_null(crowd_reply(&crowd, 0, list)->submitted);
@@ -375,18 +352,16 @@ TEST(a_group_that_cannot_be_prepared_or_conflicts_does_not_run)
 	ck_assert_uint_eq(crowd_reply(&crowd, 0, list)->submitted->n_done, 1);
 	ck_assert_ptr_nonnull(strstr(crowd_reply(&crowd, 0, list)->message, "operations 1"));
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "A")), 0);
-	crowd_deinit(&crowd);
 }
 
 /* A list of many short operations lets the loop go now and then. */
 TEST(a_long_list_of_short_ones_is_not_done_in_one_go)
 {
 	struct crowd_op ops[1000];
-	struct crowd crowd;
 	uint64_t list;
 	unsigned n_turns = 0;
 
-	start(&crowd, "a");
+	start("a");
 	loop_turns_begin(crowd.rpc);
 	for (unsigned i = 0; i < 1000; i++)
 		ops[i] = (struct crowd_op){0, 'f', "a", NULL, (int)(i % 100)};
@@ -395,13 +370,12 @@ TEST(a_long_list_of_short_ones_is_not_done_in_one_go)
 	ck_assert_uint_ge(n_turns, 2);
 	ck_assert_uint_eq(crowd_reply(&crowd, 0, list)->submitted->n_done, 1000);
 	loop_turns_end(crowd.rpc);
-	crowd_deinit(&crowd);
 }
 
 /* ---- ends ---- */
 
 /* All kinds of what may be under way. */
-static void script(struct crowd *crowd, bool with_others)
+static void script(bool with_others)
 {
 	static const struct crowd_op ops[] = {{1, 'k', "A", "B", 0},
 					      {1, 'f', "C", NULL, 3},
@@ -409,34 +383,34 @@ static void script(struct crowd *crowd, bool with_others)
 					      {0, 'f', "B", NULL, 0},
 					      {0, 'r', "c", NULL, 0}};
 
-	crowd_alloc(crowd, 1, "", SHORT_W);
-	crowd_fill(crowd, 1, "A", 1);
-	crowd_list(crowd, 1, ops, 5);
-	crowd_view(crowd, 1, "w", 0, "B", LONG_W);
-	crowd_write(crowd, 1, "w", 1, 3);
-	crowd_free(crowd, 1, "A");
-	crowd_alloc(crowd, 1, "E", LONG_W);
-	crowd_write(crowd, 1, "E", 8 * LONG_W, 3);
+	crowd_alloc(&crowd, 1, "", SHORT_W);
+	crowd_fill(&crowd, 1, "A", 1);
+	crowd_list(&crowd, 1, ops, 5);
+	crowd_view(&crowd, 1, "w", 0, "B", LONG_W);
+	crowd_write(&crowd, 1, "w", 1, 3);
+	crowd_free(&crowd, 1, "A");
+	crowd_alloc(&crowd, 1, "E", LONG_W);
+	crowd_write(&crowd, 1, "E", 8 * LONG_W, 3);
 	if (with_others) {
-		crowd_compact(crowd, 2);
-		crowd_fill(crowd, 2, "C", 8);
-		crowd_alloc(crowd, 2, "", SHORT_W);
+		crowd_compact(&crowd, 2);
+		crowd_fill(&crowd, 2, "C", 8);
+		crowd_alloc(&crowd, 2, "", SHORT_W);
 	}
-	crowd_seal(crowd, 1, "E");
-	crowd_open(crowd, 1, "E");
+	crowd_seal(&crowd, 1, "E");
+	crowd_open(&crowd, 1, "E");
 }
 
 TEST(a_client_may_end_at_every_moment)
 {
 	for (unsigned steps = 0; steps < 14; steps++) {
 		for (unsigned worked = 0; worked < 3; worked++) {
-			struct crowd crowd;
 			int64_t before;
 
-			start(&crowd, "ABCc");
+			crowd_again(&crowd);
+			start("ABCc");
 			before = world_n_tensors(&crowd.world);
 			ck_assert_int_eq(before, 4);
-			script(&crowd, true);
+			script(true);
 			for (unsigned i = 0; i < steps && crowd.n_tasks; i++)
 				crowd_finish(&crowd, i % crowd.n_tasks);
 			/* The threads have done their work, or one has, and the loop does not know it. */
@@ -448,7 +422,6 @@ TEST(a_client_may_end_at_every_moment)
 			ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
 			ck_assert_ptr_null(crowd.peers[1].session.unnamed);
 			world_check(&crowd.world);
-			crowd_deinit(&crowd);
 		}
 	}
 }
@@ -456,11 +429,10 @@ TEST(a_client_may_end_at_every_moment)
 /* Another session runs on a view, by name, of a tensor that dies with its client. */
 TEST(what_dies_with_a_client_is_not_taken_from_under_others)
 {
-	struct crowd crowd;
 	uint64_t alloc, fill, late;
 	struct device_counts counts;
 
-	start(&crowd, "");
+	start("");
 	alloc = crowd_alloc(&crowd, 1, "", LONG_W);
 	crowd_view(&crowd, 1, "v", crowd_reply(&crowd, 1, alloc)->allocated->tensors[0]->handle, "", 2 * LONG_W);
 	fill = crowd_fill(&crowd, 0, "v", 3);
@@ -484,16 +456,14 @@ TEST(what_dies_with_a_client_is_not_taken_from_under_others)
 	device_stat(crowd.world.device, &counts);
 	ck_assert_int_eq(counts.tensors, 1);
 	ck_assert_int_eq(counts.views, 0);
-	crowd_deinit(&crowd);
 }
 
 TEST(what_runs_for_a_client_that_ends_is_cancelled)
 {
-	struct crowd crowd;
 	struct tensor *out;
 	struct device_state state;
 
-	start(&crowd, "A");
+	start("A");
 	crowd_alloc(&crowd, 0, "B", LONG_W);
 	crowd_relu(&crowd, 1, "A", "B");
 	crowd_close(&crowd, 1);
@@ -501,15 +471,13 @@ TEST(what_runs_for_a_client_that_ends_is_cancelled)
 	out = record_tensor(names_find(&crowd.world.service.names, 1001, "B"));
 	device_state(crowd.world.device, out, &state);
 	ck_assert_int_eq(state.unwritten_bytes, tensor_place(out).blocks.data);
-	crowd_deinit(&crowd);
 }
 
 TEST(what_waits_is_counted_until_it_is_answered)
 {
-	struct crowd crowd;
 	size_t one;
 
-	start(&crowd, "A");
+	start("A");
 	crowd_fill(&crowd, 1, "A", 1);
 	one = crowd.peers[1].rpc.call_bytes;
 	ck_assert_uint_gt(one, 0);
@@ -521,20 +489,17 @@ TEST(what_waits_is_counted_until_it_is_answered)
 	crowd_finish_all(&crowd);
 	ck_assert_uint_eq(crowd.peers[1].rpc.call_bytes, 0);
 	ck_assert_uint_eq(crowd.peers[1].rpc.n_calls, 0);
-	crowd_deinit(&crowd);
 }
 
 TEST(without_memory_for_a_task_it_is_refused)
 {
-	struct crowd crowd;
 	uint64_t fill;
 
-	start(&crowd, "A");
+	start("A");
 	crowd.no_threads = true;
 	fill = crowd_fill(&crowd, 1, "A", 1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_ptr_null(crowd.world.service.scheduler.first);
-	crowd_deinit(&crowd);
 }
 
 TEST(host_memory_may_run_out_anywhere)
@@ -542,15 +507,15 @@ TEST(host_memory_may_run_out_anywhere)
 	bool hit = true;
 
 	for (size_t i = 1; hit; i++) {
-		struct crowd crowd;
 		uint64_t first;
 
-		start(&crowd, "ABCc");
+		crowd_again(&crowd);
+		start("ABCc");
 		life_pool_deinit(crowd.rpc);
 		operate_pool_deinit(crowd.rpc);
 		first = crowd.last_id + 1;
 		crowd.world.fail_at = crowd.world.n_allocs + i;
-		script(&crowd, true);
+		script(true);
 		crowd_finish_all(&crowd);
 		hit = crowd.world.n_allocs >= crowd.world.fail_at;
 		for (uint64_t id = first; id <= crowd.last_id; id++) {
@@ -566,18 +531,17 @@ TEST(host_memory_may_run_out_anywhere)
 		}
 		world_check(&crowd.world);
 		crowd.world.fail_at = 0;
-		crowd_deinit(&crowd);
 	}
 }
 
-static void make_columns(struct crowd *crowd, const char *name, const char *base, int64_t from, int64_t to)
+static void make_columns(const char *name, const char *base, int64_t from, int64_t to)
 {
 	struct device_slice slice = {.from = {0, 0, 0, from}, .to = {1, 8, 1, to}};
 	struct tensor *view;
 
-	ck_assert_int_eq(tensors_view(&crowd->peers[0].session,
-				      record_tensor(names_find(&crowd->world.service.names, 1001, base)), name, "",
-				      &slice, NULL, NULL, &view, &crowd->world.error),
+	ck_assert_int_eq(tensors_view(&crowd.peers[0].session,
+				      record_tensor(names_find(&crowd.world.service.names, 1001, base)), name, "",
+				      &slice, NULL, NULL, &view, &crowd.world.error),
 			 0);
 }
 
@@ -585,18 +549,17 @@ static void make_columns(struct crowd *crowd, const char *name, const char *base
  * for it. */
 TEST(nobody_waits_in_a_circle)
 {
-	struct crowd crowd;
 	uint64_t held, copy, fill;
 	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
 
-	start(&crowd, "ABC");
-	make_columns(&crowd, "few", "A", 0, SHORT_W);
-	make_columns(&crowd, "many", "A", SHORT_W, LONG_W);
-	make_columns(&crowd, "part", "B", 0, SHORT_W);
+	start("ABC");
+	make_columns("few", "A", 0, SHORT_W);
+	make_columns("many", "A", SHORT_W, LONG_W);
+	make_columns("part", "B", 0, SHORT_W);
 	crowd_fill(&crowd, 1, "C", 1);
 	CROWD_SEND(&crowd, 1, list, LIST, &list);
 	held = crowd_copy(&crowd, 1, "part", "v");
-	make_columns(&crowd, "v", "A", 0, SHORT_W);
+	make_columns("v", "A", 0, SHORT_W);
 	copy = crowd_copy(&crowd, 0, "few", "part");
 	fill = crowd_fill(&crowd, 2, "many", 3);
 	ck_assert_uint_eq(crowd.n_tasks, 2);
@@ -604,7 +567,6 @@ TEST(nobody_waits_in_a_circle)
 	ck_assert_int_eq(crowd_status(&crowd, 1, held), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, copy), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 2, fill), 0);
-	crowd_deinit(&crowd);
 }
 
 /* However long a write waits, and wherever it runs, it writes what was sent (crowd_send spoils its bytes). */
@@ -621,10 +583,9 @@ TEST(payloads_live_as_long_as_their_requests)
 		const char *name;
 		int value;
 	} want[] = {{"A", 4}, {"C", 6}, {"D", 3}, {"E", 2}, {"a", 8}, {"b", 9}, {"c", 0}};
-	struct crowd crowd;
 	uint64_t last;
 
-	start(&crowd, "ABCDEabc");
+	start("ABCDEabc");
 	last = crowd.last_id;
 	crowd_fill(&crowd, 0, "A", 1);
 	crowd_write(&crowd, 0, "A", 1, 2);	    /* waits */
@@ -644,7 +605,6 @@ TEST(payloads_live_as_long_as_their_requests)
 			ck_assert_int_le(crowd_status(&crowd, from, id), 0);
 	for (unsigned i = 0; i < sizeof(want) / sizeof(want[0]); i++)
 		ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, want[i].name)), want[i].value);
-	crowd_deinit(&crowd);
 }
 
 /* A microsecond passes between two looks. */
@@ -658,12 +618,11 @@ static uint64_t passing_ns(void)
 TEST(many_that_were_held_are_let_go_in_turns)
 {
 	enum { READS = 600 };
-	struct crowd crowd;
 	uint64_t reads[READS], list_id;
 	unsigned n_turns = 0;
 	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
 
-	start(&crowd, "AB");
+	start("AB");
 	crowd_fill(&crowd, 1, "A", 1);
 	crowd_fill(&crowd, 2, "B", 5);
 	list_id = CROWD_SEND(&crowd, 1, list, LIST, &list);
@@ -683,7 +642,6 @@ TEST(many_that_were_held_are_let_go_in_turns)
 	for (unsigned i = 0; i < READS; i++)
 		ck_assert_int_eq(crowd_value(&crowd, 1, reads[i]), 5);
 	loop_turns_end(crowd.rpc);
-	crowd_deinit(&crowd);
 }
 
 /* ---- anything, in any order ---- */
@@ -703,8 +661,7 @@ struct expected {
 	int status, value; /* value -1: none */
 };
 
-static void random_request(struct crowd *crowd, struct model full[PEERS][FULL], struct model own[PEERS][OWN],
-			   struct expected *expected)
+static void random_request(struct model full[PEERS][FULL], struct model own[PEERS][OWN], struct expected *expected)
 {
 	unsigned from = (unsigned)rand() % PEERS, s = (unsigned)rand() % FULL, o = (unsigned)rand() % OWN;
 	bool is_own = rand() % 2;
@@ -722,7 +679,7 @@ static void random_request(struct crowd *crowd, struct model full[PEERS][FULL], 
 	expected->status = model->exists ? 0 : NPUMEM_NOT_FOUND;
 	switch (rand() % (is_own ? 6 : 4)) {
 	case 0:
-		expected->id = crowd_fill(crowd, from, name, value);
+		expected->id = crowd_fill(&crowd, from, name, value);
 		model->written |= model->exists;
 		model->value = value;
 		break;
@@ -732,23 +689,23 @@ static void random_request(struct crowd *crowd, struct model full[PEERS][FULL], 
 			expected->status = NPUMEM_FAILED_PRECONDITION;
 		else
 			expected->value = model->exists ? model->value : -1;
-		expected->id = crowd_read(crowd, from, name);
+		expected->id = crowd_read(&crowd, from, name);
 		break;
 	case 3:
 		if (is_own) {
-			expected->id = crowd_open(crowd, from, name);
+			expected->id = crowd_open(&crowd, from, name);
 			break;
 		}
-		expected->id = crowd_copy(crowd, from, name, other);
+		expected->id = crowd_copy(&crowd, from, name, other);
 		model->value = source->value;
 		break;
 	case 4:
-		expected->id = crowd_free(crowd, from, name);
+		expected->id = crowd_free(&crowd, from, name);
 		model->exists = model->written = false;
 		break;
 	default:
 		expected->status = model->exists ? NPUMEM_ALREADY_EXISTS : 0;
-		expected->id = crowd_alloc(crowd, from, name, SHORT_W);
+		expected->id = crowd_alloc(&crowd, from, name, SHORT_W);
 		model->exists = true;
 	}
 }
@@ -759,11 +716,11 @@ TEST(effects_come_in_the_order_sent, .to = 2)
 
 	srand((unsigned)_i);
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		struct crowd crowd;
 		struct model full[PEERS][FULL], own[PEERS][OWN] = {{{false, false, 0}}};
 		struct expected expected[REQUESTS];
 
-		start(&crowd, "");
+		crowd_again(&crowd);
+		start("");
 		for (unsigned i = 0; i < PEERS * FULL; i++) {
 			char name[16];
 
@@ -773,7 +730,7 @@ TEST(effects_come_in_the_order_sent, .to = 2)
 			full[i / FULL][i % FULL] = (struct model){true, true, 0};
 		}
 		for (unsigned i = 0; i < REQUESTS; i++) {
-			random_request(&crowd, full, own, &expected[i]);
+			random_request(full, own, &expected[i]);
 			if (rand() % 16 == 0)
 				crowd_compact(&crowd, (unsigned)rand() % PEERS);
 			while (crowd.n_tasks && rand() % 2)
@@ -791,6 +748,5 @@ TEST(effects_come_in_the_order_sent, .to = 2)
 				ck_assert_int_eq(crowd_value(&crowd, e->from, e->id), e->value);
 		}
 		world_check(&crowd.world);
-		crowd_deinit(&crowd);
 	}
 }

@@ -25,6 +25,7 @@ struct lasting {
 		int fd;
 	} files[LASTING_FILES];
 	unsigned n_files;
+	struct session session;			/* the test's */
 	struct session found[LASTING_SESSIONS]; /* that wait for their clients */
 	unsigned n_found;
 	struct recover_report report;

@@ -47,26 +47,23 @@ static void scene_deinit(struct scene *scene)
 	world_deinit(&scene->world);
 }
 
+FIXTURE_OBJECT(struct scene, scene, scene_init(&scene), scene_deinit(&scene))
+
 TEST(what_is_refused_was_not_shared)
 {
-	struct scene scene;
 	struct segment *segment;
 
-	scene_init(&scene);
 	n_released = 0;
 	ck_assert_int_eq(segments_share(&scene.session, 1, &segment, &scene.world.error), NPUMEM_INVALID);
 	ck_assert(n_released == 0);
 	ck_assert_int_eq(segments_unshare(&scene.session, 1, &scene.world.error), 0);
 	ck_assert(n_released == 1);
-	scene_deinit(&scene);
 }
 
 TEST(ids_may_be_chosen)
 {
-	struct scene scene;
 	struct segment *segment;
 
-	scene_init(&scene);
 	ck_assert_uint_eq(scene.segment->id, 1);
 	ck_assert_int_eq(segments_share(&scene.session, 7, &segment, &scene.world.error), 0);
 	ck_assert_uint_eq(segment->id, 7);
@@ -79,17 +76,14 @@ TEST(ids_may_be_chosen)
 	ck_assert_int_eq(segments_share(&scene.session, UINT64_MAX, &segment, &scene.world.error), NPUMEM_INVALID);
 	ck_assert_int_eq(segments_share(&scene.session, 0, &segment, &scene.world.error), 0);
 	ck_assert_uint_eq(segment->id, 9);
-	scene_deinit(&scene);
 }
 
 TEST(a_users_segments_are_counted)
 {
-	struct scene scene;
 	struct session second;
 	struct segment *segment;
 	const uint64_t *now;
 
-	scene_init(&scene);
 	now = &scene.session.user->now[LIMITS_SEGMENTS];
 	ck_assert_uint_eq(*now, 1);
 	session_init(&second, &scene.world.service, 1001, 1, NULL);
@@ -104,5 +98,4 @@ TEST(a_users_segments_are_counted)
 	ck_assert_int_eq(segments_share(&second, 0, &segment, &scene.world.error), 0);
 	session_deinit(&second);
 	ck_assert_uint_eq(*now, 0);
-	scene_deinit(&scene);
 }

@@ -3,12 +3,12 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
+FIXTURE_OBJECT(struct world, world, world_init(&world), world_deinit(&world))
+
 TEST(the_end_of_a_session_frees_its_anonymous_tensors)
 {
-	struct world world;
 	struct session one, two;
 
-	world_init(&world);
 	session_init(&one, &world.service, 1001, 1, NULL);
 	session_init(&two, &world.service, 1001, 2, NULL);
 	ck_assert_uint_ne(one.id, two.id);
@@ -24,17 +24,14 @@ TEST(the_end_of_a_session_frees_its_anonymous_tensors)
 	session_deinit(&two);
 	ck_assert_int_eq(world_n_tensors(&world), 1);
 	ck_assert_uint_eq(world.service.n_sessions, 0);
-	world_deinit(&world);
 }
 
 TEST(views_go_with_their_base_named_or_not)
 {
-	struct world world;
 	struct session one, two;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 100}};
 	struct tensor *base, *view;
 
-	world_init(&world);
 	session_init(&one, &world.service, 1001, 1, NULL);
 	session_init(&two, &world.service, 1001, 2, NULL);
 	base = world_tensor(&world, &one, "");
@@ -51,16 +48,13 @@ TEST(views_go_with_their_base_named_or_not)
 	service_release(&world.service, base);
 	ck_assert_int_eq(world_n_tensors(&world), 0);
 	session_deinit(&two);
-	world_deinit(&world);
 }
 
 TEST(sessions_may_end_in_any_order)
 {
-	struct world world;
 	struct session sessions[4];
 	static const unsigned order[] = {2, 0, 3, 1};
 
-	world_init(&world);
 	for (unsigned i = 0; i < 4; i++) {
 		session_init(&sessions[i], &world.service, 1000 + i, 0, NULL);
 		world_tensor(&world, &sessions[i], "");
@@ -70,5 +64,4 @@ TEST(sessions_may_end_in_any_order)
 		ck_assert_int_eq(world_n_tensors(&world), 3 - (int)i);
 	}
 	ck_assert_ptr_null(world.service.sessions);
-	world_deinit(&world);
 }

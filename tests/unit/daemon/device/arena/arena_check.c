@@ -35,6 +35,8 @@ static void sound_close(struct sound *sound)
 	arena_free(sound->arena);
 }
 
+FIXTURE_OBJECT(struct sound, sound, sound_open(&sound), sound_close(&sound))
+
 /* With a member set to something else for the time of one look. */
 #define WRONG(member, value, text)                                                                                \
 	do {                                                                                                      \
@@ -46,9 +48,6 @@ static void sound_close(struct sound *sound)
 
 TEST(test_blocks_in_order)
 {
-	struct sound sound;
-
-	sound_open(&sound);
 	WRONG(sound.hole->offset, sound.hole->offset + 1, "blocks do not tile the arena");
 	WRONG(sound.hole->size, 0, "blocks do not tile the arena");
 	WRONG(sound.hole->size, sound.hole->size + 1, "blocks do not tile the arena");
@@ -57,14 +56,10 @@ TEST(test_blocks_in_order)
 	WRONG(sound.arena->size, sound.arena->size + LINE_QUANTA, "blocks do not reach the end");
 	WRONG(sound.arena->free, sound.arena->free - 1, "the free count is wrong");
 	WRONG(sound.arena->n_unused, sound.arena->n_unused - 1, "block entries are lost");
-	sound_close(&sound);
 }
 
 TEST(test_neighbours_and_starts)
 {
-	struct sound sound;
-
-	sound_open(&sound);
 	WRONG(sound.last->taken, false, "two free neighbours are not merged");
 	WRONG(sound.first->has_free_after, false, "a block is wrong about its neighbours");
 	WRONG(sound.first->has_free_before, true, "a block is wrong about its neighbours");
@@ -75,15 +70,12 @@ TEST(test_neighbours_and_starts)
 	block_bitmap_add(&sound.arena->starts, 2);
 	ck_assert_pstr_eq(arena_check(sound.arena), "a line has a start inside a block");
 	block_bitmap_remove(&sound.arena->starts, 2, true);
-	sound_close(&sound);
 }
 
 TEST(test_heaps_of_free_blocks)
 {
 	uint64_t hole = 2, nobody = 5; /* lines */
-	struct sound sound;
 
-	sound_open(&sound);
 	WRONG(sound.arena->heaps[hole], &sound.arena->edge, "a heap is empty");
 	WRONG(sound.arena->heaps[hole], sound.first, "a heap is out of order");
 	WRONG(sound.arena->heaps[hole], sound.rest, "a heap is out of order");
@@ -99,5 +91,4 @@ TEST(test_heaps_of_free_blocks)
 	ck_assert_pstr_eq(arena_check(sound.arena), "a block is in a heap it does not belong to");
 	sound.hole->sub[0] = &sound.arena->edge;
 	sound.rest->link = &sound.arena->heaps[sound.rest->size / LINE_QUANTA];
-	sound_close(&sound);
 }

@@ -42,11 +42,13 @@ static void stage_close(struct stage *stage)
 	rig_close(&stage->rig);
 }
 
+FIXTURE_OBJECT(struct stage, stage, stage_open(&stage), stage_close(&stage))
+
 /* Bytes [from, to) of one NPU are `inside`, and those around them up to 128 are not poison. */
-static void poisoned(struct stage *stage, int64_t npu, int from, int to)
+static void poisoned(int64_t npu, int from, int to)
 {
 	uint8_t lane[128];
-	device_peek(stage->rig.device, npu, 0, sizeof(lane), lane);
+	device_peek(stage.rig.device, npu, 0, sizeof(lane), lane);
 	for (int i = 0; i < (int)sizeof(lane); i++)
 		if ((lane[i] == 0xdb) != (i >= from && i < to))
 			ck_abort_msg("NPU %ld, byte %d is %02x", (long)npu, i, lane[i]);
@@ -54,8 +56,6 @@ static void poisoned(struct stage *stage, int64_t npu, int from, int to)
 
 TEST(destroys_what_lies_in_the_footprint)
 {
-	struct stage stage;
-	stage_open(&stage);
 	struct rig *rig = &stage.rig;
 	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), 0);
 	ck_assert_uint_eq(rig->op.n_destroyed, 1);
@@ -66,8 +66,8 @@ TEST(destroys_what_lies_in_the_footprint)
 	ck_assert_int_eq(destroyed->bytes, 60);
 	ck_assert_int_eq(destroyed->total_bytes, 60);
 	for (int npu = 0; npu < 3; npu++)
-		poisoned(&stage, npu, 0, 0);
-	poisoned(&stage, 3, 20, 80);
+		poisoned(npu, 0, 0);
+	poisoned(3, 20, 80);
 	struct device_state state;
 	device_state(rig->device, stage.guest, &state);
 	ck_assert_int_eq(state.damaged_bytes, 60);
@@ -75,7 +75,6 @@ TEST(destroys_what_lies_in_the_footprint)
 	device_state(rig->device, stage.out, &state);
 	ck_assert_int_eq(state.damaged_bytes, 0);
 	rig_sound(rig);
-	stage_close(&stage);
 }
 
 /* Of a packed tensor whose last word is not full: its dummies are poisoned too, but nobody lost anything by that.
@@ -116,8 +115,6 @@ TEST(dummies_are_no_loss)
 /* The other way round: the guest's own footprint covers the host's data on NPUs 0 to 2. */
 TEST(a_guest_destroys_its_host)
 {
-	struct stage stage;
-	stage_open(&stage);
 	struct rig *rig = &stage.rig;
 	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), 0);
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 60);
@@ -130,17 +127,14 @@ TEST(a_guest_destroys_its_host)
 	ck_assert_int_eq(rig->op.destroyed[0].bytes, 60);
 	ck_assert_int_eq(rig->op.destroyed[0].total_bytes, 180);
 	for (int npu = 0; npu < 3; npu++)
-		poisoned(&stage, npu, 20, 80);
-	poisoned(&stage, 3, 0, 0);
-	stage_close(&stage);
+		poisoned(npu, 20, 80);
+	poisoned(3, 0, 0);
 }
 
 TEST(a_damaged_tensor_until_it_is_rewritten)
 {
-	struct stage stage;
 	struct device_state state;
 	uint8_t bytes[60];
-	stage_open(&stage);
 	struct rig *rig = &stage.rig;
 	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), 0);
 	/* Read with a warning, */
@@ -174,34 +168,28 @@ TEST(a_damaged_tensor_until_it_is_rewritten)
 	ck_assert_int_eq(rig_relu(rig, stage.guest, other), 0);
 	ck_assert_str_eq(rig->op.warning, "");
 	rig_sound(rig);
-	stage_close(&stage);
 }
 
 /* Damage goes with its tensor. */
 TEST(freed_damage_is_gone)
 {
-	struct stage stage;
-	stage_open(&stage);
 	struct rig *rig = &stage.rig;
 	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), 0);
 	rig_release(rig, stage.guest);
 	rig_sound(rig);
-	poisoned(&stage, 3, 0, 0);
+	poisoned(3, 0, 0);
 	struct device_request request = guest_request(3, 20, 60);
 	struct tensor *guest = rig_place(rig, &request);
 	struct device_state state;
 	device_state(rig->device, guest, &state);
 	ck_assert_int_eq(state.damaged_bytes, 0);
 	ck_assert_int_eq(state.unwritten_bytes, 60);
-	stage_close(&stage);
 }
 
 /* Each victim once, with all its bytes, however many there are; those beyond the list are counted in the warning.
  */
 TEST(many_victims)
 {
-	struct stage stage;
-	stage_open(&stage);
 	struct rig *rig = &stage.rig;
 	for (int64_t i = 0; i < 18; i++) {
 		struct device_request request = guest_request(3, i < 10 ? i * 2 : 80 + (i - 10) * 2, 2);
@@ -214,35 +202,29 @@ TEST(many_victims)
 	for (unsigned i = 0; i < OP_DESTROYED_MAX; i++)
 		for (unsigned k = i + 1; k < OP_DESTROYED_MAX; k++)
 			ck_assert_ptr_ne(rig->op.destroyed[i].tensor, rig->op.destroyed[k].tensor);
-	poisoned(&stage, 3, 0, 96);
+	poisoned(3, 0, 96);
 	rig_sound(rig);
-	stage_close(&stage);
 }
 
 /* Without host memory for the list of victims nothing runs. */
 TEST(victims_need_memory)
 {
-	struct stage stage;
-	stage_open(&stage);
 	struct rig *rig = &stage.rig;
 	/* The work, the victims, the arrays. */
 	scarce_arm(&rig->scarce, 1);
 	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert(scarce_fired(&rig->scarce));
-	poisoned(&stage, 3, 0, 0);
+	poisoned(3, 0, 0);
 	ck_assert(!stage.out->touched);
 	scarce_arm(&rig->scarce, 3);
 	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), 0);
 	ck_assert(!scarce_fired(&rig->scarce));
-	poisoned(&stage, 3, 20, 80);
-	stage_close(&stage);
+	poisoned(3, 20, 80);
 }
 
 /* DMA touches data and nothing else. */
 TEST(dma_destroys_nothing)
 {
-	struct stage stage;
-	stage_open(&stage);
 	struct rig *rig = &stage.rig;
 	ck_assert_int_eq(rig_fill(rig, stage.out, 3), 0);
 	ck_assert_int_eq(rig_copy(rig, stage.out, stage.in), 0);
@@ -251,15 +233,12 @@ TEST(dma_destroys_nothing)
 	ck_assert_int_eq(rig_read(rig, stage.guest, bytes), 0);
 	for (int i = 0; i < 60; i++)
 		ck_assert_int_eq(bytes[i], 9);
-	stage_close(&stage);
 }
 
 /* A view drives only its own block rows, and never counts its base as another tensor. */
 TEST(a_view_as_output)
 {
-	struct stage stage;
 	struct tensor *view;
-	stage_open(&stage);
 	struct rig *rig = &stage.rig;
 	struct device_slice slice = {{0, 1, 0, 40}, {1, 2, 1, 50}};
 	ck_assert_int_eq(device_view_slice(rig->device, stage.out, &slice, &view, &rig->context), 0);
@@ -271,18 +250,15 @@ TEST(a_view_as_output)
 	ck_assert_uint_eq(rig->op.n_destroyed, 1);
 	ck_assert_ptr_eq(rig->op.destroyed[0].tensor, stage.guest);
 	ck_assert_int_eq(rig->op.destroyed[0].total_bytes, 10);
-	poisoned(&stage, 3, 40, 50);
+	poisoned(3, 40, 50);
 	for (int npu = 0; npu < 3; npu++)
-		poisoned(&stage, npu, 0, 0);
-	stage_close(&stage);
+		poisoned(npu, 0, 0);
 }
 
 /* The state that the check at allocation never lets come about, made by hand: the check at the kernel's start does
  * not rely on it. */
 TEST(the_second_check)
 {
-	struct stage stage;
-	stage_open(&stage);
 	struct rig *rig = &stage.rig;
 	stage.guest->reuse = NPUMEM_IF_SAFE;
 	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION);
@@ -305,13 +281,10 @@ TEST(the_second_check)
 	rig_blames(rig, stage.out, 0, 20, 60);
 	stage.out->reuse = NPUMEM_UNCHECKED;
 	ck_assert_int_eq(rig_relu(rig, in, stage.guest), 0);
-	stage_close(&stage);
 }
 
 TEST(no_output_of_a_kernel)
 {
-	struct stage stage;
-	stage_open(&stage);
 	struct rig *rig = &stage.rig;
 	stage.out->dma_only = true;
 	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION);
@@ -330,5 +303,4 @@ TEST(no_output_of_a_kernel)
 	/* As an input it is fine. */
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 1, 100);
 	ck_assert_int_eq(rig_relu(rig, stage.out, rig_place(rig, &request)), 0);
-	stage_close(&stage);
 }

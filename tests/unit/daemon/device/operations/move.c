@@ -3,6 +3,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
+FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 8192), rig_close(&rig))
+
 enum { N = 3, C = 5, H = 4, W = 6, ELEMENTS = N * C * H * W, PIECE = 7, OLD = 1, NEW = 2 };
 
 struct watch {
@@ -21,7 +23,7 @@ static void looked(struct kernel_progress *progress)
 }
 
 /* Of layouts whose features touch or do not, whose elements stand apart, whose words are packed with dummies. */
-static struct tensor *place(struct rig *rig, int layout)
+static struct tensor *place(int layout)
 {
 	struct device_request request = rig_request(NPUMEM_UINT8, N, C, H, W);
 	if (layout == 0)
@@ -32,34 +34,34 @@ static struct tensor *place(struct rig *rig, int layout)
 	}
 	if (layout == 3)
 		request.spec.mode = NPUMEM_MODE_4N;
-	return rig_place(rig, &request);
+	return rig_place(&rig, &request);
 }
 
 enum { LAYOUTS = 4 };
 
 /* One move, watched. */
-static int move(struct rig *rig, enum op_kind kind, struct tensor *tensor, struct tensor *other, uint8_t *bytes,
-		int64_t cancel_at, struct watch *watch)
+static int move(enum op_kind kind, struct tensor *tensor, struct tensor *other, uint8_t *bytes, int64_t cancel_at,
+		struct watch *watch)
 {
 	*watch = (struct watch){.progress = {.piece = PIECE, .looked = looked}, .cancel_at = cancel_at};
-	rig->op = (struct op){.kind = kind,
-			      .tensor = tensor,
-			      .source = other,
-			      .count = -1,
-			      .value = NEW,
-			      .progress = &watch->progress};
-	rig->op.system = (struct op_system){.base = bytes, .bytes = ELEMENTS};
-	return rig_op(rig);
+	rig.op = (struct op){.kind = kind,
+			     .tensor = tensor,
+			     .source = other,
+			     .count = -1,
+			     .value = NEW,
+			     .progress = &watch->progress};
+	rig.op.system = (struct op_system){.base = bytes, .bytes = ELEMENTS};
+	return rig_op(&rig);
 }
 
 /* Element by element: what was written is not there, or not readable. */
-static void stopped_cleanly(struct rig *rig, struct tensor *tensor)
+static void stopped_cleanly(struct tensor *tensor)
 {
 	int64_t lost = 0;
 	for (int64_t i = 0; i < ELEMENTS; i++) {
 		uint8_t byte = 0, all[ELEMENTS];
-		if (rig_read_some(rig, tensor, i, 1, all)) {
-			rig_said(rig, NPUMEM_FAILED_PRECONDITION, "never written");
+		if (rig_read_some(&rig, tensor, i, 1, all)) {
+			rig_said(&rig, NPUMEM_FAILED_PRECONDITION, "never written");
 			lost++;
 			continue;
 		}
@@ -73,18 +75,16 @@ TEST(tells_all)
 {
 	for (int layout = 0; layout < LAYOUTS; layout++)
 		for (int kind = OP_WRITE; kind <= OP_COPY; kind++) {
-			struct rig rig;
 			struct watch watch;
 			uint8_t bytes[ELEMENTS] = {0};
-			rig_open(&rig, 4, 8192);
-			struct tensor *to = place(&rig, layout), *from = place(&rig, 0);
+			rig_reopen(&rig, 4, 8192);
+			struct tensor *to = place(layout), *from = place(0);
 			ck_assert_int_eq(rig_fill(&rig, to, OLD), 0);
 			ck_assert_int_eq(rig_fill(&rig, from, NEW), 0);
-			ck_assert_int_eq(move(&rig, (enum op_kind)kind, to, from, bytes, 0, &watch), 0);
+			ck_assert_int_eq(move((enum op_kind)kind, to, from, bytes, 0, &watch), 0);
 			ck_assert_int_eq(watch.progress.total, ELEMENTS * KERNEL_PARTS);
 			ck_assert_int_eq(watch.progress.done, watch.progress.total);
 			ck_assert_int_ge(watch.n_looks, 4);
-			rig_close(&rig);
 		}
 }
 
@@ -95,55 +95,49 @@ TEST(stopped_anywhere)
 	for (int layout = 0; layout < LAYOUTS; layout++)
 		for (int k = 0; k < 3; k++)
 			for (int64_t at = 2; at < 12; at += 3) {
-				struct rig rig;
 				struct watch watch;
 				uint8_t bytes[ELEMENTS];
 				memset(bytes, NEW, sizeof(bytes));
-				rig_open(&rig, 4, 8192);
-				struct tensor *to = place(&rig, layout), *from = place(&rig, 0);
+				rig_reopen(&rig, 4, 8192);
+				struct tensor *to = place(layout), *from = place(0);
 				ck_assert_int_eq(rig_fill(&rig, to, OLD), 0);
 				ck_assert_int_eq(rig_fill(&rig, from, NEW), 0);
 				/* Whoever has read all of it knows that it is written. */
 				ck_assert_int_eq(rig_read(&rig, to, known), 0);
-				ck_assert_int_eq(move(&rig, kinds[k], to, from, bytes, at, &watch),
-						 NPUMEM_CANCELLED);
+				ck_assert_int_eq(move(kinds[k], to, from, bytes, at, &watch), NPUMEM_CANCELLED);
 				rig_said(&rig, NPUMEM_CANCELLED, "counts as never written");
 				ck_assert_int_eq(watch.n_looks, at);
-				stopped_cleanly(&rig, to);
+				stopped_cleanly(to);
 				/* Whole again. */
 				ck_assert_int_eq(rig_fill(&rig, to, OLD), 0);
 				ck_assert_int_eq(rig_read(&rig, to, bytes), 0);
-				rig_close(&rig);
 			}
 }
 
 TEST(a_read_or_one_that_has_not_begun_changes_nothing)
 {
-	struct rig rig;
 	struct watch watch;
 	uint8_t bytes[ELEMENTS], after[ELEMENTS];
-	rig_open(&rig, 4, 8192);
-	struct tensor *to = place(&rig, 0);
+	struct tensor *to = place(0);
 	memset(bytes, OLD, sizeof(bytes));
 	ck_assert_int_eq(rig_write(&rig, to, bytes), 0);
-	ck_assert_int_eq(move(&rig, OP_READ, to, NULL, after, 3, &watch), NPUMEM_CANCELLED);
+	ck_assert_int_eq(move(OP_READ, to, NULL, after, 3, &watch), NPUMEM_CANCELLED);
 	rig_said(&rig, NPUMEM_CANCELLED, "the read was cancelled");
-	ck_assert_int_eq(move(&rig, OP_FILL, to, NULL, bytes, 1, &watch), NPUMEM_CANCELLED);
+	ck_assert_int_eq(move(OP_FILL, to, NULL, bytes, 1, &watch), NPUMEM_CANCELLED);
 	rig_said(&rig, NPUMEM_CANCELLED, "the fill was cancelled before it began; nothing was written");
 	ck_assert_int_eq(rig_read(&rig, to, after), 0);
 	ck_assert_mem_eq(after, bytes, sizeof(after));
-	rig_close(&rig);
 }
 
 enum { APART = 4 * 100 * 100 };
 
 /* Many elements that stand apart, so that it takes several looks to see whether they were written. */
-static struct tensor *place_apart(struct rig *rig)
+static struct tensor *place_apart(void)
 {
 	struct device_request request = rig_request(NPUMEM_UINT8, 1, 4, 100, 100);
 	request.spec.layout = NPUMEM_STRIDED;
 	request.spec.stride = (struct npumem_dims){30000, 30000, 300, 3};
-	return rig_place(rig, &request);
+	return rig_place(&rig, &request);
 }
 
 TEST(stopped_while_it_looks_what_was_written)
@@ -153,10 +147,9 @@ TEST(stopped_while_it_looks_what_was_written)
 	/* All of it, all but the last element, whose absence is found, and then all that is absent is counted. */
 	for (int64_t count = APART - 1; count <= APART; count++)
 		for (int64_t at = 2; at < LOOKS - (count == APART); at++) {
-			struct rig rig;
 			struct watch watch = {.progress = {.looked = looked}, .cancel_at = at};
-			rig_open(&rig, 4, 65536);
-			struct tensor *from = place_apart(&rig);
+			rig_reopen(&rig, 4, 65536);
+			struct tensor *from = place_apart();
 			/* In two, so that nobody knows that all was written. */
 			ck_assert_int_eq(rig_write_some(&rig, from, 0, 1, bytes), 0);
 			ck_assert_int_eq(rig_write_some(&rig, from, 1, count - 1, bytes), 0);
@@ -169,7 +162,6 @@ TEST(stopped_while_it_looks_what_was_written)
 			ck_assert_int_eq(watch.n_looks, at);
 			for (unsigned i = 0; i < sizeof(bytes); i++)
 				ck_assert_int_eq(bytes[i], NEW);
-			rig_close(&rig);
 		}
 }
 
@@ -183,35 +175,31 @@ TEST(gives_way)
 {
 	for (int layout = 0; layout < LAYOUTS; layout++)
 		for (int kind = OP_WRITE; kind <= OP_COPY; kind++) {
-			struct rig rig;
 			struct watch watch;
 			uint8_t bytes[ELEMENTS] = {0};
 			int64_t n_ways = 0;
-			rig_open(&rig, 4, 8192);
-			struct tensor *to = place(&rig, layout), *from = place(&rig, 0);
+			rig_reopen(&rig, 4, 8192);
+			struct tensor *to = place(layout), *from = place(0);
 			/* What is known to be written is not marked again. */
 			if (kind != OP_WRITE)
 				ck_assert_int_eq(rig_fill(&rig, to, OLD), 0);
 			ck_assert_int_eq(rig_fill(&rig, from, NEW), 0);
 			device_give_way_by(rig.device, count_ways, &n_ways);
-			ck_assert_int_eq(move(&rig, (enum op_kind)kind, to, from, bytes, 0, &watch), 0);
+			ck_assert_int_eq(move((enum op_kind)kind, to, from, bytes, 0, &watch), 0);
 			ck_assert_int_ge(n_ways, watch.n_looks);
 			if (kind == OP_WRITE && layout == 2)
 				ck_assert_int_ge(n_ways, watch.n_looks + ELEMENTS / PIECE / 2);
 			n_ways = 0;
 			device_release(rig.device, to, NULL, NULL);
 			ck_assert_int_gt(n_ways, 0);
-			rig_close(&rig);
 		}
 }
 
 TEST(a_run_gives_way_while_it_scatters)
 {
-	struct rig rig;
 	struct watch watch = {.progress = {.piece = PIECE, .looked = looked}};
 	struct device_request request = rig_request(NPUMEM_FX8, N, C, H, W);
 	int64_t n_ways = 0;
-	rig_open(&rig, 4, 8192);
 	struct tensor *in = rig_place(&rig, &request), *out = rig_place(&rig, &request);
 	ck_assert_int_eq(rig_fill(&rig, in, OLD), 0);
 	device_give_way_by(rig.device, count_ways, &n_ways);
@@ -219,17 +207,15 @@ TEST(a_run_gives_way_while_it_scatters)
 	rig.op.progress = &watch.progress;
 	ck_assert_int_eq(rig_op(&rig), 0);
 	ck_assert_int_ge(n_ways, watch.n_looks + ELEMENTS / PIECE / 2);
-	rig_close(&rig);
 }
 
 TEST(what_nobody_watches_gives_way)
 {
 	static const uint8_t bytes[APART];
-	struct rig rig;
 	int64_t n_ways = 0;
-	rig_open(&rig, 4, 65536);
+	rig_reopen(&rig, 4, 65536);
 	struct device_request request = rig_request(NPUMEM_UINT8, 1, 4, 1, 512);
-	struct tensor *first = rig_place(&rig, &request), *tensor = place_apart(&rig);
+	struct tensor *first = rig_place(&rig, &request), *tensor = place_apart();
 	ck_assert_int_eq(rig_write_some(&rig, tensor, 0, 1, bytes), 0);
 	ck_assert_int_eq(rig_write_some(&rig, tensor, 1, APART - 1, bytes), 0);
 	device_give_way_by(rig.device, count_ways, &n_ways);
@@ -239,5 +225,4 @@ TEST(what_nobody_watches_gives_way)
 	n_ways = 0;
 	ck_assert_int_eq(device_compact(rig.device, false, NULL, NULL), 0);
 	ck_assert_int_ge(n_ways, 4);
-	rig_close(&rig);
 }

@@ -9,6 +9,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
+FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 4096), rig_close(&rig))
+
 /* ---- against sets of bytes ---- */
 
 enum { READS = 1, WRITES = 2, BYTES_MAX = 5 * 1024 };
@@ -46,17 +48,17 @@ static bool clash(const struct bytes *a, const struct bytes *b, int64_t i)
 }
 
 /* One of each queue. */
-static void compare(struct rig *rig, const struct bytemap *map, struct op *a, struct op *b, unsigned *n_conflicts)
+static void compare(const struct bytemap *map, struct op *a, struct op *b, unsigned *n_conflicts)
 {
 	static struct bytes a_bytes, b_bytes;
 	struct op *ops[] = {a, b};
 	int64_t npu, offset, bytes;
 	bool expected = false, conflict;
-	npumem_error_clear(&rig->error);
-	conflict = op_group_check(rig->device, ops, 2, 0, &rig->context) == NPUMEM_ABORTED;
-	npu = rig_field(rig, "npu");
-	offset = rig_field(rig, "offset");
-	bytes = rig_field(rig, "bytes");
+	npumem_error_clear(&rig.error);
+	conflict = op_group_check(rig.device, ops, 2, 0, &rig.context) == NPUMEM_ABORTED;
+	npu = rig_field(&rig, "npu");
+	offset = rig_field(&rig, "offset");
+	bytes = rig_field(&rig, "bytes");
 	touched(&a_bytes, map, a);
 	touched(&b_bytes, map, b);
 	for (int64_t i = 0; i < map->n_npus * map->npu_bytes; i++)
@@ -69,7 +71,7 @@ static void compare(struct rig *rig, const struct bytemap *map, struct op *a, st
 			ck_abort_msg("NPU %ld, byte %ld is no conflict", (long)npu, (long)(offset + i));
 }
 
-static struct tensor *random_tensor(struct rig *rig, uint64_t *random)
+static struct tensor *random_tensor(uint64_t *random)
 {
 	struct tensor *tensor = NULL;
 	while (!tensor) {
@@ -79,14 +81,14 @@ static struct tensor *random_tensor(struct rig *rig, uint64_t *random)
 		request.reuse = NPUMEM_UNCHECKED;
 		request.spec.layout = oracle_random(random) % 2 ? NPUMEM_ALIGNED : NPUMEM_COMPACT;
 		request.spec.mode = oracle_random(random) % 2 ? NPUMEM_MODE_PLAIN : NPUMEM_MODE_4N;
-		request.spec.start_npu = oracle_between(random, 0, rig->options.geometry.n_npus - 1);
-		rig_try(rig, &request, &tensor);
+		request.spec.start_npu = oracle_between(random, 0, rig.options.geometry.n_npus - 1);
+		rig_try(&rig, &request, &tensor);
 	}
 	const struct npumem_dims shape = tensor_place(tensor).shape;
 	struct device_slice slice = {{0, oracle_between(random, 0, shape.c - 1), 0, 0}, shape};
 	struct tensor *view = tensor;
 	if (oracle_random(random) % 2)
-		ck_assert_int_eq(device_view_slice(rig->device, tensor, &slice, &view, &rig->context), 0);
+		ck_assert_int_eq(device_view_slice(rig.device, tensor, &slice, &view, &rig.context), 0);
 	return view;
 }
 
@@ -94,14 +96,13 @@ TEST(against_sets_of_bytes)
 {
 	unsigned n_conflicts = 0;
 	for (uint64_t seed = 1; seed <= 25; seed++) {
-		struct rig rig;
 		struct bytemap map;
 		struct tensor *tensors[8];
 		uint64_t random = seed;
-		rig_open(&rig, oracle_between(&random, 1, 5), 1024);
+		rig_reopen(&rig, oracle_between(&random, 1, 5), 1024);
 		bytemap_init(&map, &rig.options.geometry);
 		for (unsigned i = 0; i < 6; i++)
-			tensors[i] = random_tensor(&rig, &random);
+			tensors[i] = random_tensor(&random);
 		/* The bases of views, too. */
 		for (unsigned i = 6; i < 8; i++)
 			tensors[i] = tensor_root(tensors[i - 6]);
@@ -122,10 +123,9 @@ TEST(against_sets_of_bytes)
 				operands[k][0].tensor = ops[k].source;
 				operands[k][1].tensor = ops[k].tensor;
 			}
-			compare(&rig, &map, &ops[0], &ops[1], &n_conflicts);
+			compare(&map, &ops[0], &ops[1], &n_conflicts);
 		}
 		bytemap_deinit(&map);
-		rig_close(&rig);
 	}
 	ck_assert_uint_ge(n_conflicts, 100);
 	ck_assert_uint_le(n_conflicts, 650);
@@ -138,11 +138,10 @@ TEST(against_sets_of_bytes)
 TEST(irregular_strides)
 {
 	enum { FILLS = 2000 };
-	struct rig rig;
 	struct op_operand operands[2];
 	struct op fill = {.kind = OP_FILL}, *ops[FILLS + 1];
 	struct kernel_progress progress = {.cancelled = false};
-	rig_open(&rig, 1, 524288);
+	rig_reopen(&rig, 1, 524288);
 	struct device_request request = rig_request(NPUMEM_FX8, 7, 8, 4, 3);
 	request.reuse = NPUMEM_UNCHECKED;
 	request.spec.layout = NPUMEM_STRIDED;
@@ -176,25 +175,22 @@ TEST(irregular_strides)
 	ck_assert_int_eq(op_group_check(rig.device, ops, FILLS + 1, 0, &rig.context), NPUMEM_CANCELLED);
 	rig_said(&rig, NPUMEM_CANCELLED, "the group was cancelled before it began");
 	ck_assert_int_eq(op_group_cost(ops + 3, 3), 0);
-	rig_close(&rig);
 }
 
 /* Four NPUs, three tensors of 4 channels with 2 batches, each batch a block row, and views of `x`: of its batches,
  * and of the first two and the last two channels of batch 0. */
 struct stage {
-	struct rig rig;
 	struct tensor *x, *y, *z, *first, *second, *left, *right;
 };
 
 static void stage_open(struct stage *stage)
 {
-	struct rig *rig = &stage->rig;
-	rig_open(rig, 4, 1024);
+	rig_reopen(&rig, 4, 1024);
 	struct device_request request = rig_request(NPUMEM_FX8, 2, 4, 1, 8);
 	struct tensor **tensors[] = {&stage->x, &stage->y, &stage->z};
 	static const char *const names[] = {"x", "y", "z"};
 	for (unsigned i = 0; i < 3; i++) {
-		*tensors[i] = rig_place(rig, &request);
+		*tensors[i] = rig_place(&rig, &request);
 		(*tensors[i])->owner = (void *)(uintptr_t)names[i];
 	}
 	const struct device_slice slices[] = {{{0, 0, 0, 0}, {1, 4, 1, 8}},
@@ -203,7 +199,7 @@ static void stage_open(struct stage *stage)
 					      {{0, 2, 0, 0}, {1, 4, 1, 8}}};
 	struct tensor **views[] = {&stage->first, &stage->second, &stage->left, &stage->right};
 	for (unsigned i = 0; i < 4; i++)
-		ck_assert_int_eq(device_view_slice(rig->device, stage->x, &slices[i], views[i], &rig->context), 0);
+		ck_assert_int_eq(device_view_slice(rig.device, stage->x, &slices[i], views[i], &rig.context), 0);
 }
 
 static struct op dma(enum op_kind kind, struct tensor *tensor, struct tensor *source)
@@ -218,11 +214,11 @@ static struct op relu(struct op_operand operands[2], struct tensor *in, struct t
 	return (struct op){.kind = OP_RUN, .kernel = NPUMEM_KERNEL_RELU, .operands = operands, .n_operands = 2};
 }
 
-static int group(struct stage *stage, struct op *a, struct op *b)
+static int group(struct op *a, struct op *b)
 {
 	struct op *ops[] = {a, b};
-	npumem_error_clear(&stage->rig.error);
-	return op_group_check(stage->rig.device, ops, 2, 0, &stage->rig.context);
+	npumem_error_clear(&rig.error);
+	return op_group_check(rig.device, ops, 2, 0, &rig.context);
 }
 
 TEST(lanes)
@@ -239,18 +235,17 @@ TEST(lanes)
 	ck_assert_int_eq(op_queue(&fill_z), OP_DMA);
 	ck_assert_int_eq(op_queue(&run_xy), OP_COMPUTE);
 	/* Operations of one lane keep their order, whatever they share. */
-	ck_assert_int_eq(group(&stage, &write_x, &read_x), 0);
-	ck_assert_int_eq(group(&stage, &write_x, &copy_xy), 0);
-	ck_assert_int_eq(group(&stage, &run_xy, &run_yx), 0);
+	ck_assert_int_eq(group(&write_x, &read_x), 0);
+	ck_assert_int_eq(group(&write_x, &copy_xy), 0);
+	ck_assert_int_eq(group(&run_xy, &run_yx), 0);
 	/* Reading beside reading is fine, as is what has nothing to do with it. */
-	ck_assert_int_eq(group(&stage, &read_x, &run_xy), 0);
-	ck_assert_int_eq(group(&stage, &fill_z, &run_xy), 0);
+	ck_assert_int_eq(group(&read_x, &run_xy), 0);
+	ck_assert_int_eq(group(&fill_z, &run_xy), 0);
 	/* Writing what is read, reading what is written, writing what is written. */
-	ck_assert_int_eq(group(&stage, &write_x, &run_xy), NPUMEM_ABORTED);
-	ck_assert_int_eq(group(&stage, &run_yx, &read_x), NPUMEM_ABORTED);
-	ck_assert_int_eq(group(&stage, &copy_xy, &run_xy), NPUMEM_ABORTED);
-	ck_assert_int_eq(group(&stage, &run_yx, &write_x), NPUMEM_ABORTED);
-	rig_close(&stage.rig);
+	ck_assert_int_eq(group(&write_x, &run_xy), NPUMEM_ABORTED);
+	ck_assert_int_eq(group(&run_yx, &read_x), NPUMEM_ABORTED);
+	ck_assert_int_eq(group(&copy_xy, &run_xy), NPUMEM_ABORTED);
+	ck_assert_int_eq(group(&run_yx, &write_x), NPUMEM_ABORTED);
 }
 
 TEST(who_and_where)
@@ -261,20 +256,19 @@ TEST(who_and_where)
 	struct op fill_z = dma(OP_FILL, stage.z, NULL), read_x = dma(OP_READ, stage.x, NULL);
 	struct op run = relu(operands, stage.y, stage.x);
 	struct op *ops[] = {&fill_z, &run, &fill_z, &read_x};
-	npumem_error_clear(&stage.rig.error);
-	ck_assert_int_eq(op_group_check(stage.rig.device, ops, 4, 20, &stage.rig.context), NPUMEM_ABORTED);
-	rig_said(&stage.rig, NPUMEM_ABORTED,
+	npumem_error_clear(&rig.error);
+	ck_assert_int_eq(op_group_check(rig.device, ops, 4, 20, &rig.context), NPUMEM_ABORTED);
+	rig_said(&rig, NPUMEM_ABORTED,
 		 "operations 21 (run relu out=x) and 23 (read x) of one group conflict on NPU 0, bytes 0 to 7; "
 		 "nothing "
 		 "of the group ran");
-	ck_assert_int_eq(rig_field(&stage.rig, "first"), 21);
-	ck_assert_int_eq(rig_field(&stage.rig, "second"), 23);
-	ck_assert_int_eq(rig_field(&stage.rig, "npu"), 0);
-	ck_assert_int_eq(rig_field(&stage.rig, "offset"), 0);
-	ck_assert_int_eq(rig_field(&stage.rig, "bytes"), 8);
-	ck_assert_str_eq(rig_text(&stage.rig, "first_tensor"), "x");
-	ck_assert_str_eq(rig_text(&stage.rig, "second_tensor"), "x");
-	rig_close(&stage.rig);
+	ck_assert_int_eq(rig_field(&rig, "first"), 21);
+	ck_assert_int_eq(rig_field(&rig, "second"), 23);
+	ck_assert_int_eq(rig_field(&rig, "npu"), 0);
+	ck_assert_int_eq(rig_field(&rig, "offset"), 0);
+	ck_assert_int_eq(rig_field(&rig, "bytes"), 8);
+	ck_assert_str_eq(rig_text(&rig, "first_tensor"), "x");
+	ck_assert_str_eq(rig_text(&rig, "second_tensor"), "x");
 }
 
 /* Views of one base: those of other block rows are apart; in one row a kernel takes what the other's NPUs have
@@ -287,29 +281,27 @@ TEST(views_of_one_base)
 	struct op write_first = dma(OP_WRITE, stage.first, NULL), write_left = dma(OP_WRITE, stage.left, NULL);
 	struct op write_right = dma(OP_WRITE, stage.right, NULL), read_y = dma(OP_READ, stage.y, NULL);
 	struct op run = relu(operands, stage.z, stage.second);
-	ck_assert_int_eq(group(&stage, &write_first, &run), 0);
-	ck_assert_int_eq(group(&stage, &read_y, &run), 0);
+	ck_assert_int_eq(group(&write_first, &run), 0);
+	ck_assert_int_eq(group(&read_y, &run), 0);
 	run = relu(operands, stage.second, stage.z);
-	ck_assert_int_eq(group(&stage, &write_first, &run), 0);
+	ck_assert_int_eq(group(&write_first, &run), 0);
 	/* As an input it is its data alone, */
 	run = relu(operands, stage.left, stage.z);
-	ck_assert_int_eq(group(&stage, &write_right, &run), 0);
-	ck_assert_int_eq(group(&stage, &write_left, &run), NPUMEM_ABORTED);
+	ck_assert_int_eq(group(&write_right, &run), 0);
+	ck_assert_int_eq(group(&write_left, &run), NPUMEM_ABORTED);
 	/* as an output its whole row. */
 	run = relu(operands, stage.z, stage.left);
-	ck_assert_int_eq(group(&stage, &write_right, &run), NPUMEM_ABORTED);
-	ck_assert_int_eq(rig_field(&stage.rig, "npu"), 2);
-	ck_assert_int_eq(rig_field(&stage.rig, "offset"), 0);
-	ck_assert_int_eq(rig_field(&stage.rig, "bytes"), 8);
-	rig_close(&stage.rig);
+	ck_assert_int_eq(group(&write_right, &run), NPUMEM_ABORTED);
+	ck_assert_int_eq(rig_field(&rig, "npu"), 2);
+	ck_assert_int_eq(rig_field(&rig, "offset"), 0);
+	ck_assert_int_eq(rig_field(&rig, "bytes"), 8);
 }
 
 /* What lies in an empty block of an output conflicts with the kernel. */
 TEST(empty_blocks)
 {
-	struct rig rig;
 	struct op_operand operands[2];
-	rig_open(&rig, 4, 1024);
+	rig_reopen(&rig, 4, 1024);
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 1, 64);
 	request.spec.address = 0;
 	struct tensor *host = rig_place(&rig, &request), *in;
@@ -329,7 +321,6 @@ TEST(empty_blocks)
 	char name[ERROR_CONTEXT_NAME_BYTES];
 	ck_assert_str_eq(rig_text(&rig, "first_tensor"), error_context_name(&rig.context, host, name));
 	ck_assert_str_eq(rig_text(&rig, "second_tensor"), error_context_name(&rig.context, guest, name));
-	rig_close(&rig);
 }
 
 TEST(descriptions)
@@ -338,7 +329,7 @@ TEST(descriptions)
 	char text[OP_DESCRIPTION_BYTES], small[12];
 	struct op_operand operands[2];
 	stage_open(&stage);
-	struct error_context *context = &stage.rig.context;
+	struct error_context *context = &rig.context;
 	struct op op = dma(OP_WRITE, stage.x, NULL);
 	ck_assert_str_eq(op_describe(&op, context, text, sizeof(text)), "write x");
 	op.kind = OP_FILL;
@@ -352,14 +343,11 @@ TEST(descriptions)
 	ck_assert_str_eq(op_describe(&op, context, small, sizeof(small)), "run relu ou");
 	op.kernel = 9999;
 	ck_assert_str_eq(op_describe(&op, context, text, sizeof(text)), "run ? out=z");
-	rig_close(&stage.rig);
 }
 
 /* An upper bound is enough, but a convolution must not look like a copy. */
 TEST(costs)
 {
-	struct rig rig;
-	rig_open(&rig, 4, 4096);
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 4, 8, 8);
 	struct tensor *in = rig_place(&rig, &request), *out = rig_place(&rig, &request);
 	request = rig_request(NPUMEM_FX8, 4, 4, 3, 3);
@@ -405,15 +393,12 @@ TEST(costs)
 	int64_t all = op_cost(rig.device, &op);
 	op.count = INT64_MAX;
 	ck_assert_int_eq(op_cost(rig.device, &op), all);
-	rig_close(&rig);
 }
 
 /* Columns of one tensor lie between each other: whether they share bytes takes longer than to copy them. */
 TEST(costs_of_neighbours)
 {
 	enum { ROWS = 64 };
-	struct rig rig;
-	rig_open(&rig, 4, 4096);
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, ROWS, 2);
 	struct tensor *base = rig_place(&rig, &request), *other = rig_place(&rig, &request), *column[2];
 	int64_t between;
@@ -433,17 +418,16 @@ TEST(costs_of_neighbours)
 	/* In place there is nothing to look for. */
 	op = relu(operands, column[0], column[0]);
 	ck_assert_int_lt(op_cost(rig.device, &op), between);
-	rig_close(&rig);
 }
 
 /* Checked as it is when it is about to run. */
-static int64_t checked_cost(struct rig *rig, struct op *op, bool runs)
+static int64_t checked_cost(struct op *op, bool runs)
 {
-	ck_assert_int_eq(op_check(rig->device, op, &rig->context), 0);
-	int64_t cost = op_cost(rig->device, op);
+	ck_assert_int_eq(op_check(rig.device, op, &rig.context), 0);
+	int64_t cost = op_cost(rig.device, op);
 	if (runs)
-		ck_assert_int_eq(op_run(rig->device, op, &rig->context), 0);
-	op_deinit(rig->device, op);
+		ck_assert_int_eq(op_run(rig.device, op, &rig.context), 0);
+	op_deinit(rig.device, op);
 	return cost;
 }
 
@@ -451,8 +435,7 @@ static int64_t checked_cost(struct rig *rig, struct op *op, bool runs)
 TEST(costs_with_a_pack)
 {
 	enum { CHANNELS = 64, SIDE = 16, PRODUCTS = CHANNELS * CHANNELS * SIDE * SIDE };
-	struct rig rig;
-	rig_open_with(&rig, 4, 1 << 18, (struct device_options){.allow_unchecked = true, .pack_bytes = 1 << 20});
+	rig_reopen_with(&rig, 4, 1 << 18, (struct device_options){.allow_unchecked = true, .pack_bytes = 1 << 20});
 	struct device_request request = rig_request(NPUMEM_FX8, 1, CHANNELS, SIDE, SIDE);
 	struct tensor *in = rig_place(&rig, &request), *out = rig_place(&rig, &request);
 	request = rig_request(NPUMEM_FX8, CHANNELS, CHANNELS, 1, 1);
@@ -464,15 +447,14 @@ TEST(costs_with_a_pack)
 	operands[2] = (struct op_operand){"weights", weights};
 	op.kernel = NPUMEM_KERNEL_CONV2D;
 	op.n_operands = 3;
-	ck_assert_int_ge(checked_cost(&rig, &op, true), PRODUCTS);
-	int64_t cost = checked_cost(&rig, &op, false);
+	ck_assert_int_ge(checked_cost(&op, true), PRODUCTS);
+	int64_t cost = checked_cost(&op, false);
 	ck_assert_int_gt(cost, SIDE * SIDE * CHANNELS / 8);
 	if (isa_runs(ISA_AVX2))
 		ck_assert_int_lt(cost, PRODUCTS / 4);
 	ck_assert_int_ge(op_cost(rig.device, &op), PRODUCTS); /* not checked */
 	ck_assert_int_eq(rig_fill(&rig, weights, 2), 0);
-	ck_assert_int_ge(checked_cost(&rig, &op, false), PRODUCTS);
-	rig_close(&rig);
+	ck_assert_int_ge(checked_cost(&op, false), PRODUCTS);
 }
 
 /* What a client does all day stays short, whatever parameters it was given; windows as wide as half a row are not.
@@ -480,8 +462,7 @@ TEST(costs_with_a_pack)
 TEST(costs_of_windows)
 {
 	enum { SHORT = 200000, WIDTH = 20000 };
-	struct rig rig;
-	rig_open(&rig, 4, 1 << 16);
+	rig_reopen(&rig, 4, 1 << 16);
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 4, 32, 32);
 	struct tensor *in = rig_place(&rig, &request), *out = rig_place(&rig, &request);
 	struct op_operand operands[3];
@@ -513,14 +494,11 @@ TEST(costs_of_windows)
 	/* Without its parameters it will be refused. */
 	op.n_params = 0;
 	ck_assert_int_lt(op_cost(rig.device, &op), SHORT / 2);
-	rig_close(&rig);
 }
 
 /* What is read may have to be looked at first. */
 TEST(costs_of_looking)
 {
-	struct rig rig;
-	rig_open(&rig, 4, 4096);
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 4, 1, 500);
 	request.spec.layout = NPUMEM_STRIDED;
 	request.spec.stride = (struct npumem_dims){2, 2, 2, 2};
@@ -555,13 +533,11 @@ TEST(costs_of_looking)
 	struct op fill = dma(OP_FILL, from, NULL);
 	from->all_written = true;
 	ck_assert_int_eq(op_cost(rig.device, &fill), op_reach_cost(from, 2000));
-	rig_close(&rig);
 }
 
 /* ---- what is asked before the first byte ---- */
 
 struct moment {
-	struct rig *rig;
 	uint8_t *before; /* all that is kept */
 	unsigned n_asked;
 	int answer;
@@ -569,14 +545,14 @@ struct moment {
 	int64_t n_looks, stop_at;
 };
 
-static size_t kept_bytes(const struct moment *moment)
+static size_t kept_bytes(void)
 {
-	return (size_t)device_memory_bytes(&moment->rig->options.geometry);
+	return (size_t)device_memory_bytes(&rig.options.geometry);
 }
 
 static bool has_changed(const struct moment *moment)
 {
-	return memcmp(moment->before, moment->rig->memory, kept_bytes(moment)) != 0;
+	return memcmp(moment->before, rig.memory, kept_bytes()) != 0;
 }
 
 static int ask(void *ctx, struct npumem_error *error)
@@ -594,19 +570,18 @@ static void stop_some_time(struct kernel_progress *progress)
 		progress->cancelled = true;
 }
 
-/* rig->op; what has begun has been asked once, and nothing else has changed a byte. */
+/* rig.op; what has begun has been asked once, and nothing else has changed a byte. */
 static int run_asked(struct moment *moment)
 {
-	struct rig *rig = moment->rig;
-	moment->before = malloc(kept_bytes(moment));
-	memcpy(moment->before, rig->memory, kept_bytes(moment));
+	moment->before = malloc(kept_bytes());
+	memcpy(moment->before, rig.memory, kept_bytes());
 	moment->n_asked = 0;
 	moment->n_looks = 0;
 	moment->progress = (struct kernel_progress){.piece = 16, .looked = stop_some_time};
-	rig->op.begins = ask;
-	rig->op.begins_ctx = moment;
-	rig->op.progress = &moment->progress;
-	int status = rig_op(rig);
+	rig.op.begins = ask;
+	rig.op.begins_ctx = moment;
+	rig.op.progress = &moment->progress;
+	int status = rig_op(&rig);
 	ck_assert_uint_le(moment->n_asked, 1);
 	if (status && status == moment->answer)
 		ck_assert_uint_eq(moment->n_asked, 1);
@@ -619,11 +594,10 @@ static int run_asked(struct moment *moment)
 enum { BEGIN_BYTES = 3 * 16 * 16, BEGIN_KINDS = 6 };
 
 struct begin_stage {
-	struct rig rig;
 	struct tensor *in, *out, *apart, *nan, *unwritten;
 };
 
-static struct tensor *place_one(struct rig *rig, int dtype, int64_t stride)
+static struct tensor *place_one(int dtype, int64_t stride)
 {
 	struct device_request request = rig_request(dtype, 1, 3, 16, 16);
 	if (stride) {
@@ -631,42 +605,40 @@ static struct tensor *place_one(struct rig *rig, int dtype, int64_t stride)
 		request.spec.stride =
 			(struct npumem_dims){16 * 16 * stride, 16 * 16 * stride, 16 * stride, stride};
 	}
-	return rig_place(rig, &request);
+	return rig_place(&rig, &request);
 }
 
 static void begin_stage_open(struct begin_stage *stage)
 {
 	static uint8_t nans[4 * BEGIN_BYTES];
-	struct rig *rig = &stage->rig;
-	rig_open(rig, 4, 16384);
-	stage->in = place_one(rig, NPUMEM_FX8, 0);
-	stage->out = place_one(rig, NPUMEM_FX8, 0);
-	stage->apart = place_one(rig, NPUMEM_FX8, 2);
-	stage->unwritten = place_one(rig, NPUMEM_FX8, 0);
-	stage->nan = place_one(rig, NPUMEM_FP32, 0);
+	rig_reopen(&rig, 4, 16384);
+	stage->in = place_one(NPUMEM_FX8, 0);
+	stage->out = place_one(NPUMEM_FX8, 0);
+	stage->apart = place_one(NPUMEM_FX8, 2);
+	stage->unwritten = place_one(NPUMEM_FX8, 0);
+	stage->nan = place_one(NPUMEM_FP32, 0);
 	memset(nans, 0xff, sizeof(nans));
-	ck_assert_int_eq(rig_fill(rig, stage->in, 3), 0);
-	ck_assert_int_eq(rig_fill(rig, stage->out, 55), 0);
-	ck_assert_int_eq(rig_fill(rig, stage->apart, 55), 0);
-	ck_assert_int_eq(rig_write(rig, stage->nan, nans), 0);
-	ck_assert_int_eq(rig_write_some(rig, stage->unwritten, 0, BEGIN_BYTES - 1, nans), 0);
+	ck_assert_int_eq(rig_fill(&rig, stage->in, 3), 0);
+	ck_assert_int_eq(rig_fill(&rig, stage->out, 55), 0);
+	ck_assert_int_eq(rig_fill(&rig, stage->apart, 55), 0);
+	ck_assert_int_eq(rig_write(&rig, stage->nan, nans), 0);
+	ck_assert_int_eq(rig_write_some(&rig, stage->unwritten, 0, BEGIN_BYTES - 1, nans), 0);
 }
 
 /* One that writes, of each kind; a kernel that writes where its output lies, and one whose output is copied. */
 static void set_op(struct begin_stage *stage, unsigned kind, uint8_t *data)
 {
-	struct rig *rig = &stage->rig;
-	rig->op = dma(kind == 0 ? OP_WRITE : kind == 1 ? OP_FILL : OP_COPY, stage->out, stage->in);
+	rig.op = dma(kind == 0 ? OP_WRITE : kind == 1 ? OP_FILL : OP_COPY, stage->out, stage->in);
 	if (kind == 0)
-		rig->op.system = (struct op_system){.base = data, .bytes = BEGIN_BYTES};
-	rig->op.count = kind == 0 ? -1 : 0;
-	rig->op.value = 9;
+		rig.op.system = (struct op_system){.base = data, .bytes = BEGIN_BYTES};
+	rig.op.count = kind == 0 ? -1 : 0;
+	rig.op.value = 9;
 	if (kind == 3)
-		rig_relu_op(rig, stage->in, stage->out);
+		rig_relu_op(&rig, stage->in, stage->out);
 	else if (kind == 4)
-		rig_relu_op(rig, stage->in, stage->apart);
+		rig_relu_op(&rig, stage->in, stage->apart);
 	else if (kind == 5)
-		rig_relu_op(rig, stage->out, stage->out);
+		rig_relu_op(&rig, stage->out, stage->out);
 }
 
 TEST(asked_before_the_first_byte)
@@ -678,14 +650,13 @@ TEST(asked_before_the_first_byte)
 		for (int64_t at = 1; status; at++) {
 			struct begin_stage stage;
 			begin_stage_open(&stage);
-			struct moment moment = {.rig = &stage.rig, .stop_at = at};
+			struct moment moment = {.stop_at = at};
 			set_op(&stage, kind, data);
 			status = run_asked(&moment);
 			ck_assert(!status || status == NPUMEM_CANCELLED);
 			n_not_asked += !moment.n_asked;
 			if (!status)
 				ck_assert_uint_eq(moment.n_asked, 1);
-			rig_close(&stage.rig);
 		}
 		/* Who reads looks first, and may be stopped there. */
 		ck_assert(kind < 2 || n_not_asked > 0);
@@ -698,17 +669,16 @@ TEST(not_asked_where_it_is_refused)
 	struct begin_stage stage;
 	uint8_t *data = rig_ramp(BEGIN_BYTES, 1);
 	begin_stage_open(&stage);
-	struct rig *rig = &stage.rig;
-	struct moment moment = {.rig = rig};
-	rig->op = dma(OP_COPY, stage.out, stage.unwritten);
+	struct moment moment = {.before = NULL};
+	rig.op = dma(OP_COPY, stage.out, stage.unwritten);
 	ck_assert_int_eq(run_asked(&moment), NPUMEM_FAILED_PRECONDITION);
 	ck_assert_uint_eq(moment.n_asked, 0);
-	rig_relu_op(rig, stage.unwritten, stage.out);
+	rig_relu_op(&rig, stage.unwritten, stage.out);
 	ck_assert_int_eq(run_asked(&moment), NPUMEM_FAILED_PRECONDITION);
 	ck_assert_uint_eq(moment.n_asked, 0);
 	/* Which only the kernel sees. */
-	rig_relu_op(rig, stage.nan, stage.out);
-	rig->op.kernel = NPUMEM_KERNEL_CONVERT_TENSOR;
+	rig_relu_op(&rig, stage.nan, stage.out);
+	rig.op.kernel = NPUMEM_KERNEL_CONVERT_TENSOR;
 	ck_assert_int_eq(run_asked(&moment), NPUMEM_INVALID);
 	ck_assert_uint_eq(moment.n_asked, 0);
 	/* Who asks may be told no. */
@@ -716,8 +686,8 @@ TEST(not_asked_where_it_is_refused)
 	for (unsigned kind = 0; kind < BEGIN_KINDS; kind++) {
 		set_op(&stage, kind, data);
 		ck_assert_int_eq(run_asked(&moment), NPUMEM_RESOURCE_EXHAUSTED);
-		rig_said(rig, NPUMEM_RESOURCE_EXHAUSTED, "not now");
+		rig_said(&rig, NPUMEM_RESOURCE_EXHAUSTED, "not now");
 	}
-	rig_close(rig);
+	rig_close(&rig);
 	free(data);
 }

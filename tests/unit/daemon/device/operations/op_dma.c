@@ -7,6 +7,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
+FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 2, 4096), rig_close(&rig))
+
 /* ---- layouts ---- */
 
 static struct device_request random_request(uint64_t *random, int64_t n_npus, const struct npumem_dims *logical)
@@ -38,17 +40,17 @@ static struct device_request random_request(uint64_t *random, int64_t n_npus, co
 }
 
 /* Every element lies where the map has it. */
-static void lies_as_drawn(struct rig *rig, const struct tensor *tensor, const uint8_t *elements)
+static void lies_as_drawn(const struct tensor *tensor, const uint8_t *elements)
 {
 	struct bytemap map;
 	static uint8_t lane[8192];
 	int64_t npu = -1, fp = tensor_place(tensor).bytes_per_npu;
-	bytemap_init(&map, &rig->options.geometry);
+	bytemap_init(&map, &rig.options.geometry);
 	struct bytemap_tensor *t = bytemap_draw(&map, TENSOR_PLACE(tensor));
 	for (int64_t i = 0; i < t->n_elements; i++) {
 		if (t->byte[i] / fp != npu) {
 			npu = t->byte[i] / fp;
-			device_peek(rig->device, npu, 0, map.npu_bytes, lane);
+			device_peek(rig.device, npu, 0, map.npu_bytes, lane);
 		}
 		if (memcmp(&lane[tensor_place(tensor).offset + t->byte[i] % fp], elements + i * t->element_bytes,
 			   (size_t)t->element_bytes))
@@ -62,10 +64,9 @@ TEST(copies_between_all_layouts)
 {
 	uint8_t bytes[512], back[512];
 	for (uint64_t seed = 1; seed <= 150; seed++) {
-		struct rig rig;
 		uint64_t random = seed;
 		int64_t n_npus = oracle_between(&random, 1, 5);
-		rig_open(&rig, n_npus, 8192);
+		rig_reopen(&rig, n_npus, 8192);
 		struct npumem_dims logical = {oracle_between(&random, 1, 6), oracle_between(&random, 1, 9), 1, 1};
 		if (oracle_random(&random) % 2) {
 			logical.h = oracle_between(&random, 1, 3);
@@ -77,12 +78,11 @@ TEST(copies_between_all_layouts)
 		for (int64_t i = 0; i < rig_bytes(a); i++)
 			bytes[i] = (uint8_t)oracle_between(&random, 1, 255);
 		ck_assert_int_eq(rig_write(&rig, a, bytes), 0);
-		lies_as_drawn(&rig, a, bytes);
+		lies_as_drawn(a, bytes);
 		ck_assert_int_eq(rig_copy(&rig, b, a), 0);
-		lies_as_drawn(&rig, b, bytes);
+		lies_as_drawn(b, bytes);
 		ck_assert_int_eq(rig_read(&rig, b, back), 0);
 		ck_assert_int_eq(memcmp(bytes, back, (size_t)rig_bytes(b)), 0);
-		rig_close(&rig);
 	}
 }
 
@@ -91,9 +91,8 @@ TEST(pieces)
 {
 	uint8_t bytes[512], image[512], back[512];
 	for (uint64_t seed = 1; seed <= 100; seed++) {
-		struct rig rig;
 		uint64_t random = seed;
-		rig_open(&rig, 3, 8192);
+		rig_reopen(&rig, 3, 8192);
 		struct npumem_dims logical = {oracle_between(&random, 1, 6), oracle_between(&random, 1, 7), 1, 1};
 		logical.h = logical.w = seed % 3;
 		if (seed % 3 == 0)
@@ -114,8 +113,7 @@ TEST(pieces)
 			ck_assert_int_eq(rig_read_some(&rig, tensor, first, count, back), 0);
 			ck_assert_int_eq(memcmp(back, image + first, (size_t)count), 0);
 		}
-		lies_as_drawn(&rig, tensor, image);
-		rig_close(&rig);
+		lies_as_drawn(tensor, image);
 	}
 }
 
@@ -125,9 +123,7 @@ TEST(pieces)
  */
 TEST(strides_on_the_systems_side)
 {
-	struct rig rig;
 	uint16_t buffer[200], back[200];
-	rig_open(&rig, 2, 4096);
 	struct device_request request = rig_request(NPUMEM_INT16, 2, 3, 2, 4);
 	struct tensor *tensor = rig_place(&rig, &request);
 	for (int i = 0; i < 200; i++)
@@ -155,16 +151,13 @@ TEST(strides_on_the_systems_side)
 	rig.op.system.bytes--;
 	ck_assert_int_eq(rig_op(&rig), NPUMEM_INVALID);
 	rig_said(&rig, NPUMEM_INVALID, "228 bytes from 6 on are needed of system memory, which has 233");
-	rig_close(&rig);
 }
 
 /* The stride of an extent of 1 is left out, or is anything. */
 TEST(strides_that_make_no_sense)
 {
 	static const int64_t senseless[] = {0, 1, 7777, -1, INT64_MAX, INT64_MIN};
-	struct rig rig;
 	uint16_t buffer[20], back[20];
-	rig_open(&rig, 2, 4096);
 	struct device_request request = rig_request(NPUMEM_INT16, 1, 1, 3, 1);
 	struct tensor *tensor = rig_place(&rig, &request);
 	for (unsigned i = 0; i < sizeof(senseless) / sizeof(senseless[0]); i++) {
@@ -185,15 +178,13 @@ TEST(strides_that_make_no_sense)
 		ck_assert_int_eq(rig_op(&rig), NPUMEM_INVALID);
 		rig_said(&rig, NPUMEM_INVALID, "stride of 0");
 	}
-	rig_close(&rig);
 }
 
 /* A matrix has its rows in n and its columns in c. */
 TEST(strides_of_a_matrix)
 {
-	struct rig rig;
 	uint8_t buffer[100], back[22];
-	rig_open(&rig, 4, 4096);
+	rig_reopen(&rig, 4, 4096);
 	struct device_request request = rig_matrix(NPUMEM_INT8, 2, 11, 4);
 	struct tensor *tensor = rig_place(&rig, &request);
 	for (int i = 0; i < 100; i++)
@@ -214,14 +205,11 @@ TEST(strides_of_a_matrix)
 		ck_assert_int_eq(rig_op(&rig), NPUMEM_INVALID);
 		rig_said(&rig, NPUMEM_INVALID, "its strides of h and w are 0 or 1");
 	}
-	rig_close(&rig);
 }
 
 TEST(bad_transfers)
 {
-	struct rig rig;
 	uint8_t bytes[64] = {0};
-	rig_open(&rig, 2, 4096);
 	struct device_request request = rig_request(NPUMEM_INT16, 2, 3, 2, 1);
 	struct tensor *tensor = rig_place(&rig, &request);
 	tensor->owner = "x";
@@ -265,15 +253,14 @@ TEST(bad_transfers)
 	struct device_state state;
 	device_state(rig.device, tensor, &state);
 	ck_assert_int_eq(state.unwritten_bytes, 24);
-	rig_close(&rig);
 }
 
 /* ---- fill ---- */
 
-static struct tensor *tensor_of(struct rig *rig, int dtype)
+static struct tensor *tensor_of(int dtype)
 {
 	struct device_request request = rig_request(dtype, 1, 2, 2, 2);
-	return rig_place(rig, &request);
+	return rig_place(&rig, &request);
 }
 
 TEST(fills)
@@ -289,12 +276,10 @@ TEST(fills)
 		     {NPUMEM_UINT32, 0, UINT32_MAX},
 		     {NPUMEM_FX8, -128, 127},
 		     {NPUMEM_FX16, -32768, 32767}};
-	struct rig rig;
 	uint8_t bytes[32];
 	char part[96];
-	rig_open(&rig, 2, 4096);
 	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		struct tensor *tensor = tensor_of(&rig, types[i].dtype);
+		struct tensor *tensor = tensor_of(types[i].dtype);
 		int64_t value, size = npumem_dtype_bytes(types[i].dtype);
 		for (int end = 0; end < 2; end++) {
 			value = end ? types[i].high : types[i].low;
@@ -313,15 +298,12 @@ TEST(fills)
 		ck_assert_int_eq(rig_op(&rig), NPUMEM_INVALID);
 		rig_said(&rig, NPUMEM_INVALID, "takes its container's integers, from ");
 	}
-	rig_close(&rig);
 }
 
 TEST(fills_of_fp32)
 {
-	struct rig rig;
 	float reals[8];
-	rig_open(&rig, 2, 4096);
-	struct tensor *tensor = tensor_of(&rig, NPUMEM_FP32);
+	struct tensor *tensor = tensor_of(NPUMEM_FP32);
 	static const double good[] = {0, -0.0, 0.1, 3.4e38, -1e-45, INFINITY, NAN};
 	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		float expected = (float)good[i];
@@ -346,16 +328,13 @@ TEST(fills_of_fp32)
 		ck_assert_int_eq(rig_fill(&rig, tensor, inexact[i]), NPUMEM_INVALID);
 		rig_said(&rig, NPUMEM_INVALID, "is not an fp32");
 	}
-	rig_close(&rig);
 }
 
 /* ---- copy ---- */
 
 TEST(bad_copies)
 {
-	struct rig rig;
-	rig_open(&rig, 2, 4096);
-	struct tensor *a = tensor_of(&rig, NPUMEM_FX8), *b = tensor_of(&rig, NPUMEM_INT8);
+	struct tensor *a = tensor_of(NPUMEM_FX8), *b = tensor_of(NPUMEM_INT8);
 	ck_assert_int_eq(rig_fill(&rig, a, 1), 0);
 	ck_assert_int_eq(rig_copy(&rig, b, a), NPUMEM_INVALID);
 	rig_said(&rig, NPUMEM_INVALID, "the destination is int8, the source fx8: use convert_tensor");
@@ -376,5 +355,4 @@ TEST(bad_copies)
 	struct device_state state;
 	device_state(rig.device, b, &state);
 	ck_assert_int_eq(state.unwritten_bytes, 16);
-	rig_close(&rig);
 }

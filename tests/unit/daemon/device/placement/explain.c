@@ -6,15 +6,17 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
+FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 1024), rig_close(&rig))
+
 /* Whether a request would be placed; nothing is left behind. */
-static bool fits(struct rig *rig, const struct device_request *request)
+static bool fits(const struct device_request *request)
 {
 	struct tensor *tensor;
 	struct npumem_error error = {.status = 0};
 	struct error_context quiet = {.error = &error};
-	if (device_alloc(rig->device, request, 1, &tensor, &quiet))
+	if (device_alloc(rig.device, request, 1, &tensor, &quiet))
 		return false;
-	device_release(rig->device, tensor, NULL, NULL);
+	device_release(rig.device, tensor, NULL, NULL);
 	return true;
 }
 
@@ -23,72 +25,72 @@ static int64_t *n_of(struct device_request *request)
 	return request->spec.layout == NPUMEM_MATRIX ? &request->spec.rows : &request->spec.shape.n;
 }
 
-static void try_n(struct rig *rig, const struct device_request *request)
+static void try_n(const struct device_request *request)
 {
 	struct device_request other = *request;
-	int64_t n = rig_field(rig, "largest_n");
+	int64_t n = rig_field(&rig, "largest_n");
 	ck_assert_int_ge(n, 0);
 	ck_assert_int_lt(n, *n_of(&other));
 	*n_of(&other) = n;
-	if (n && !fits(rig, &other))
-		ck_abort_msg("N %ld should fit: %s", (long)n, rig->error.message);
+	if (n && !fits(&other))
+		ck_abort_msg("N %ld should fit: %s", (long)n, rig.error.message);
 	*n_of(&other) = n + 1;
-	if (fits(rig, &other))
-		ck_abort_msg("N %ld fits, too: %s", (long)n + 1, rig->error.message);
+	if (fits(&other))
+		ck_abort_msg("N %ld fits, too: %s", (long)n + 1, rig.error.message);
 }
 
-static void try_w(struct rig *rig, const struct device_request *request)
+static void try_w(const struct device_request *request)
 {
 	struct device_request other = *request;
-	other.spec.w = rig_field(rig, "better_w");
+	other.spec.w = rig_field(&rig, "better_w");
 	if (other.spec.w > 0) {
-		ck_assert(fits(rig, &other));
+		ck_assert(fits(&other));
 		return;
 	}
 	for (other.spec.w = 1; other.spec.w <= other.spec.cols; other.spec.w += 1 + other.spec.w / 3)
-		ck_assert(!fits(rig, &other));
+		ck_assert(!fits(&other));
 }
 
-static void start_at(const struct rig *rig, struct device_request *request, int64_t npu)
+static void start_at(struct device_request *request, int64_t npu)
 {
-	int64_t npu_bytes = rig->options.geometry.npu_bytes;
+	int64_t npu_bytes = rig.options.geometry.npu_bytes;
 	if (request->spec.address != NPUMEM_ANY)
 		request->spec.address = npu * npu_bytes + request->spec.address % npu_bytes;
 	request->spec.start_npu = npu;
 }
 
-static void try_start_npu(struct rig *rig, const struct device_request *request)
+static void try_start_npu(const struct device_request *request)
 {
 	struct device_request other = *request;
-	int64_t npu = rig_field(rig, "better_start_npu");
+	int64_t npu = rig_field(&rig, "better_start_npu");
 	if (npu >= 0) {
-		start_at(rig, &other, npu);
-		ck_assert(fits(rig, &other));
+		start_at(&other, npu);
+		ck_assert(fits(&other));
 		return;
 	}
-	for (npu = 0; npu < rig->options.geometry.n_npus; npu++) {
-		start_at(rig, &other, npu);
-		ck_assert(!fits(rig, &other));
+	for (npu = 0; npu < rig.options.geometry.n_npus; npu++) {
+		start_at(&other, npu);
+		ck_assert(!fits(&other));
 	}
 }
 
 /* By now the error is that of `request`, refused. Compaction comes last: it changes the device. */
-static void try_all(struct rig *rig, const struct device_request *request)
+static void try_all(const struct device_request *request)
 {
 	struct device_request other = *request;
 	struct device_counts counts;
-	device_stat(rig->device, &counts);
-	ck_assert_int_eq(rig_field(rig, "largest_free_bytes"), counts.largest_free);
-	ck_assert_int_eq(rig_field(rig, "free_bytes"), (int64_t)arena_free_bytes(rig->device->arena));
-	try_n(rig, request);
+	device_stat(rig.device, &counts);
+	ck_assert_int_eq(rig_field(&rig, "largest_free_bytes"), counts.largest_free);
+	ck_assert_int_eq(rig_field(&rig, "free_bytes"), (int64_t)arena_free_bytes(rig.device->arena));
+	try_n(request);
 	if (request->spec.layout == NPUMEM_MATRIX)
-		try_w(rig, request);
-	try_start_npu(rig, request);
+		try_w(request);
+	try_start_npu(request);
 	other.reuse = NPUMEM_IF_SAFE;
-	ck_assert_int_eq(rig_field(rig, "fits_if_safe"), fits(rig, &other));
-	ck_assert_int_eq(device_compact(rig->device, false, NULL, NULL), 0);
-	if (rig_field(rig, "fits_after_compact") != fits(rig, request))
-		ck_abort_msg("after compact: %d, %s", fits(rig, request), rig->error.message);
+	ck_assert_int_eq(rig_field(&rig, "fits_if_safe"), fits(&other));
+	ck_assert_int_eq(device_compact(rig.device, false, NULL, NULL), 0);
+	if (rig_field(&rig, "fits_after_compact") != fits(request))
+		ck_abort_msg("after compact: %d, %s", fits(request), rig.error.message);
 }
 
 static struct device_request random_request(uint64_t *random, int64_t n_npus)
@@ -119,35 +121,34 @@ static struct device_request random_request(uint64_t *random, int64_t n_npus)
 }
 
 /* Places what fits, and frees some of it, so that there are gaps. */
-static void crowd(struct rig *rig, uint64_t *random)
+static void crowd(uint64_t *random)
 {
 	struct tensor *tensors[24];
 	struct tensor *tensor;
 	unsigned n = 0;
 	for (int i = 0; i < 40 && n < 24; i++) {
-		struct device_request request = random_request(random, rig->options.geometry.n_npus);
+		struct device_request request = random_request(random, rig.options.geometry.n_npus);
 		request.spec.shape.n = request.spec.layout == NPUMEM_MATRIX ? 0 : 1;
 		request.spec.rows = request.spec.layout == NPUMEM_MATRIX ? 1 : 0;
 		request.reuse = (int)oracle_between(random, 1, 3);
-		if (!rig_try(rig, &request, &tensor))
+		if (!rig_try(&rig, &request, &tensor))
 			tensors[n++] = tensor;
 	}
 	for (unsigned i = 0; i < n; i++)
 		if (oracle_random(random) % 3 == 0)
-			rig_release(rig, tensors[i]);
+			rig_release(&rig, tensors[i]);
 }
 
 static unsigned promises[5];
 
 static void one_refusal(uint64_t seed)
 {
-	struct rig rig;
 	struct tensor *tensor;
 	struct npumem_place place;
 	uint64_t random = seed;
 	int64_t n_npus = oracle_between(&random, 1, 5);
-	rig_open(&rig, n_npus, 2048);
-	crowd(&rig, &random);
+	rig_reopen(&rig, n_npus, 2048);
+	crowd(&random);
 	struct device_request request = random_request(&random, n_npus);
 	if (npumem_place_resolve(&rig.options.geometry, &request.spec, &place, NULL) == 0) {
 		if (oracle_random(&random) % 2)
@@ -159,10 +160,9 @@ static void one_refusal(uint64_t seed)
 			for (unsigned i = 0; i < 5; i++)
 				promises[i] +=
 					rig_field(&rig, keys[i]) > 0 || (i == 2 && rig_field(&rig, keys[i]) == 0);
-			try_all(&rig, &request);
+			try_all(&request);
 		}
 	}
-	rig_close(&rig);
 }
 
 TEST(promises_come_true)
@@ -176,8 +176,6 @@ TEST(promises_come_true)
 
 TEST(in_words)
 {
-	struct rig rig;
-	rig_open(&rig, 4, 1024);
 	rig_block(&rig, 128, 128)->owner = "first";
 	rig_block(&rig, 512, 256)->owner = "second";
 	struct device_request request = rig_request(NPUMEM_INT8, 4, 4, 1, 128);
@@ -202,13 +200,11 @@ TEST(in_words)
 	request = rig_matrix(NPUMEM_INT8, 1, 512, 512);
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "; another width would fit");
 	ck_assert_int_eq(rig_field(&rig, "better_w"), 128);
-	rig_close(&rig);
 }
 
 TEST(the_largest_extent_is_not_aligned)
 {
-	struct rig rig;
-	rig_open(&rig, 1, 512);
+	rig_reopen(&rig, 1, 512);
 	rig_block(&rig, 0, 4);
 	rig_block(&rig, 260, 252);
 	struct device_request request = rig_request(NPUMEM_INT8, 2, 1, 1, 128);
@@ -216,13 +212,11 @@ TEST(the_largest_extent_is_not_aligned)
 		    "256 free in all, the largest free extent is 256 (132 at a multiple of 128)");
 	ck_assert_int_eq(rig_field(&rig, "largest_free_bytes"), 256);
 	ck_assert_int_eq(rig_field(&rig, "largest_n"), 1);
-	rig_close(&rig);
 }
 
 TEST(compact_is_promised)
 {
-	struct rig rig;
-	rig_open(&rig, 2, 512);
+	rig_reopen(&rig, 2, 512);
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 2, 1, 128);
 	struct tensor *first = rig_place(&rig, &request);
 	request.spec.shape.n = 2;
@@ -234,13 +228,11 @@ TEST(compact_is_promised)
 	request.spec.shape.n = 3;
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "the largest free extent is 128");
 	ck_assert_int_eq(rig_field(&rig, "fits_after_compact"), 0);
-	rig_close(&rig);
 }
 
 TEST(if_safe_is_promised)
 {
-	struct rig rig;
-	rig_open(&rig, 4, 128);
+	rig_reopen(&rig, 4, 128);
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 3, 1, 128);
 	request.dma_only = true;
 	rig_place(&rig, &request);
@@ -253,15 +245,13 @@ TEST(if_safe_is_promised)
 	ck_assert_int_eq(rig_field(&rig, "fits_if_safe"), 1);
 	request.spec.address = 3 * 128;
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "; reuse if-safe would find room");
-	rig_close(&rig);
 }
 
 /* One more tensor than a refusal looks at. */
 TEST(too_many_to_look_at)
 {
-	struct rig rig;
 	struct tensor *tensor, *last = NULL;
-	rig_open(&rig, 2, EXPLAIN_TENSORS_MAX * 8);
+	rig_reopen(&rig, 2, EXPLAIN_TENSORS_MAX * 8);
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, 8);
 	request.spec.layout = NPUMEM_COMPACT;
 	request.dma_only = true;
@@ -287,5 +277,4 @@ TEST(too_many_to_look_at)
 		ck_assert_int_eq(rig_field(&rig, "fits_after_compact"), -1);
 		ck_assert_int_eq(rig_field(&rig, "largest_n"), 0);
 	}
-	rig_close(&rig);
 }

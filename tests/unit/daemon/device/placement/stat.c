@@ -5,11 +5,11 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
+FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 1024), rig_close(&rig))
+
 TEST(owners_of_a_byte)
 {
-	struct rig rig;
 	struct device_owner owners[4];
-	rig_open(&rig, 4, 1024);
 	struct device_request request = rig_request(NPUMEM_FX8, 3, 3, 1, 10);
 	request.spec.mode = NPUMEM_MODE_4N;
 	request.spec.address = 128;
@@ -50,7 +50,6 @@ TEST(owners_of_a_byte)
 	}
 	ck_assert_uint_eq(device_at(rig.device, 3, 128, owners, 1), 1);
 	ck_assert_uint_eq(device_at(rig.device, 0, 129, owners, 4), 3);
-	rig_close(&rig);
 }
 
 /* Matrices, whose last channel is narrower than the others, over each other on more NPUs than the model's traces
@@ -58,11 +57,10 @@ TEST(owners_of_a_byte)
 TEST(counts_of_matrices)
 {
 	for (uint64_t seed = 1; seed <= 30; seed++) {
-		struct rig rig;
 		struct bytemap map;
 		struct tensor *tensor;
 		uint64_t random = seed;
-		rig_open(&rig, 9, 1024);
+		rig_reopen(&rig, 9, 1024);
 		bytemap_init(&map, &rig.options.geometry);
 		for (int i = 0; i < 6; i++) {
 			int64_t cols = oracle_between(&random, 1, 100);
@@ -85,56 +83,54 @@ TEST(counts_of_matrices)
 		while (map.tensors)
 			bytemap_remove(&map, map.tensors);
 		bytemap_deinit(&map);
-		rig_close(&rig);
 	}
 }
 
-static void notices(struct rig *rig, const char *part)
+static void notices(const char *part)
 {
-	const char *wrong = device_check(rig->device);
+	const char *wrong = device_check(rig.device);
 	ck_assert_msg(wrong && strstr(wrong, part), "\"%s\" is not \"%s\"", wrong ? wrong : "nothing", part);
 }
 
 TEST(the_check_can_fail)
 {
-	struct rig rig;
-	rig_open(&rig, 2, 1024);
+	rig_reopen(&rig, 2, 1024);
 	struct tensor *a = rig_block(&rig, 0, 128), *b = rig_block(&rig, 128, 128);
 	struct local *local = &rig.device->local;
 	local_mark(local, 1, 700, 1);
-	notices(&rig, "outside all data is marked as written");
+	notices("outside all data is marked as written");
 	local_forget(local, 1, 700, 1);
 	rig_sound(&rig);
 	local->n_damaged++;
-	notices(&rig, "count of damaged bytes");
+	notices("count of damaged bytes");
 	local->n_damaged--;
 	rig.device->totals.blocks.padding++;
-	notices(&rig, "running sums");
+	notices("running sums");
 	rig.device->totals.blocks.padding--;
 	rig.device->n_views++;
-	notices(&rig, "running sums");
+	notices("running sums");
 	rig.device->n_views--;
 	b->packed.offset -= 4;
-	notices(&rig, "is data of two tensors");
+	notices("is data of two tensors");
 	b->packed.offset += 4 + 128;
-	notices(&rig, "are free in the arena");
+	notices("are free in the arena");
 	b->packed.offset += 1024;
-	notices(&rig, "past the end");
+	notices("past the end");
 	b->packed.offset -= 1024 + 128;
 	arena_release(rig.device->arena, 0, 128);
-	notices(&rig, "are free in the arena");
+	notices("are free in the arena");
 	ck_assert_int_eq(arena_reserve(rig.device->arena, 0, 128, a), 0);
 	rig.device->n_tensors++;
-	notices(&rig, "running sums");
+	notices("running sums");
 	rig.device->n_tensors--;
 	struct device_slice slice = {.to = tensor_place(a).shape};
 	struct tensor *view;
 	ck_assert_int_eq(device_view_slice(rig.device, a, &slice, &view, &rig.context), 0);
 	view->packed.offset++;
-	notices(&rig, "a view leaves its base");
+	notices("a view leaves its base");
 	view->packed.offset--;
 	view->base = b;
-	notices(&rig, "a view leaves its base");
+	notices("a view leaves its base");
 	view->base = a;
 	/* A guest over a host, which goes. */
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, 4);
@@ -147,26 +143,24 @@ TEST(the_check_can_fail)
 	rig_sound(&rig);
 	struct tensor_visit *visit = guest->visit, stray;
 	guest->visit = NULL;
-	notices(&rig, "neither is a guest");
+	notices("neither is a guest");
 	guest->visit = visit;
 	visit->quanta.to++;
-	notices(&rig, "interval's reach");
+	notices("interval's reach");
 	visit->quanta.to--;
 	rig_release(&rig, host);
 	guest->visit = &stray;
-	notices(&rig, "a guest shares no quanta");
+	notices("a guest shares no quanta");
 	guest->visit = NULL;
-	rig_close(&rig);
 }
 
 /* All lie over all and share nothing. */
 TEST(lending_among_many)
 {
 	enum { MANY = 200 };
-	struct rig rig;
 	struct device_state state;
 	struct tensor *middle = NULL;
-	rig_open(&rig, 2, 16384);
+	rig_reopen(&rig, 2, 16384);
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, 2);
 	request.spec.layout = NPUMEM_STRIDED;
 	request.reuse = NPUMEM_UNCHECKED;
@@ -183,5 +177,4 @@ TEST(lending_among_many)
 	request.spec.address += 16384;
 	device_state(rig.device, rig_place(&rig, &request), &state);
 	ck_assert(state.lends && state.borrows);
-	rig_close(&rig);
 }

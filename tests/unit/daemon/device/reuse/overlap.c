@@ -8,10 +8,12 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
+FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 512), rig_close(&rig))
+
 /* Frees a tensor of an arena that has no entry but those set aside; returns with the others back. */
-static void release_with_what_was_set_aside(struct rig *rig, struct tensor *tensor)
+static void release_with_what_was_set_aside(struct tensor *tensor)
 {
-	struct arena *arena = rig->device->arena;
+	struct arena *arena = rig.device->arena;
 	uint32_t n_hidden = arena->n_unused > arena->spare ? arena->n_unused - arena->spare : 0;
 	struct block *hidden = arena->unused, *last = NULL;
 	for (uint32_t i = 0; i < n_hidden; i++)
@@ -20,10 +22,10 @@ static void release_with_what_was_set_aside(struct rig *rig, struct tensor *tens
 		arena->unused = last->next;
 		arena->n_unused -= n_hidden;
 	}
-	scarce_arm(&rig->scarce, 0);
-	rig_release(rig, tensor);
-	ck_assert(!scarce_fired(&rig->scarce));
-	scarce_arm(&rig->scarce, -1);
+	scarce_arm(&rig.scarce, 0);
+	rig_release(&rig, tensor);
+	ck_assert(!scarce_fired(&rig.scarce));
+	scarce_arm(&rig.scarce, -1);
 	if (n_hidden) {
 		last->next = arena->unused;
 		arena->unused = hidden;
@@ -37,10 +39,9 @@ TEST(freeing_takes_none)
 {
 	uint64_t random = 21;
 	for (int round = 0; round < 30; round++) {
-		struct rig rig;
 		struct tensor *tensors[40], *tensor;
 		unsigned n = 0;
-		rig_open(&rig, 4, 512);
+		rig_reopen(&rig, 4, 512);
 		for (int i = 0; i < 200; i++) {
 			struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 1);
 			request.spec.layout = NPUMEM_COMPACT;
@@ -52,16 +53,15 @@ TEST(freeing_takes_none)
 				tensors[n++] = tensor;
 			} else if (n) {
 				unsigned k = oracle_random(&random) % n;
-				release_with_what_was_set_aside(&rig, tensors[k]);
+				release_with_what_was_set_aside(tensors[k]);
 				tensors[k] = tensors[--n];
 			}
 			rig_sound(&rig);
 		}
-		rig_close(&rig);
 	}
 }
 
-static struct tensor *guest_at(struct rig *rig, int64_t npu, int64_t offset, int64_t w)
+static struct tensor *guest_at(int64_t npu, int64_t offset, int64_t w)
 {
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, w);
 
@@ -69,40 +69,35 @@ static struct tensor *guest_at(struct rig *rig, int64_t npu, int64_t offset, int
 	request.spec.start_npu = npu;
 	request.spec.address = npu * 512 + offset;
 	request.reuse = NPUMEM_UNCHECKED;
-	return rig_place(rig, &request);
+	return rig_place(&rig, &request);
 }
 
 /* No later walk has to find it: what takes long for many guests is done for each when its last host goes. */
 TEST(a_guest_without_hosts_is_none)
 {
-	struct rig rig;
 	struct arena_extent extent;
-	rig_open(&rig, 4, 512);
-	struct tensor *alone = guest_at(&rig, 0, 256, 64);
+	struct tensor *alone = guest_at(0, 256, 64);
 	ck_assert(!tensor_is_guest(alone));
-	struct tensor *host = guest_at(&rig, 0, 0, 128);
-	struct tensor *one = guest_at(&rig, 1, 32, 32), *other = guest_at(&rig, 2, 48, 32),
-		      *third = guest_at(&rig, 3, 96, 32);
+	struct tensor *host = guest_at(0, 0, 128);
+	struct tensor *one = guest_at(1, 32, 32), *other = guest_at(2, 48, 32), *third = guest_at(3, 96, 32);
 	ck_assert(tensor_is_guest(one) && tensor_is_guest(other) && tensor_is_guest(third));
-	release_with_what_was_set_aside(&rig, host);
+	release_with_what_was_set_aside(host);
 	ck_assert(tensor_is_guest(one) && tensor_is_guest(other));
 	ck_assert(!tensor_is_guest(third));
 	ck_assert(arena_at(rig.device->arena, 100, &extent));
 	ck_assert(extent.tag == third && extent.offset == 96 && extent.bytes == 32);
 	rig_sound(&rig);
-	release_with_what_was_set_aside(&rig, one);
+	release_with_what_was_set_aside(one);
 	ck_assert(!tensor_is_guest(other));
 	ck_assert_ptr_null(rig.device->guests.root);
 	ck_assert_uint_eq(rig.device->arena->spare, 0);
 	rig_sound(&rig);
-	rig_close(&rig);
 }
 
 /* Of several that a range meets, the one that starts first, guests included; sharing a quantum is not meeting. */
 TEST(the_first_one)
 {
-	struct rig rig;
-	rig_open(&rig, 2, 512);
+	rig_reopen(&rig, 2, 512);
 	struct tensor *host = rig_block(&rig, 128, 128);
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 4);
 	request.spec.layout = NPUMEM_STRIDED;
@@ -122,5 +117,4 @@ TEST(the_first_one)
 	place.offset = 110;
 	ck_assert_ptr_eq(overlap_first(rig.device, &place), host);
 	ck_assert(!overlap_any(rig.device, host));
-	rig_close(&rig);
 }

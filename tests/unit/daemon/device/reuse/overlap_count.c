@@ -5,11 +5,13 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/device/places.h"
 
-static void compare(struct rig *rig, const struct bytemap *map)
+FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 1024), rig_close(&rig))
+
+static void compare(const struct bytemap *map)
 {
 	struct bytemap_counts is = bytemap_counts(map);
 	struct device_counts says;
-	device_stat(rig->device, &says);
+	device_stat(rig.device, &says);
 	ck_assert_int_eq(says.data, is.kind[BYTEMAP_DATA]);
 	ck_assert_int_eq(says.dummy, is.kind[BYTEMAP_DUMMY]);
 	ck_assert_int_eq(says.padding, is.kind[BYTEMAP_PADDING]);
@@ -28,12 +30,11 @@ TEST(as_the_map_of_bytes, .to = 3)
 {
 	static const struct npumem_geometry sizes[] = {{3, 2944, 8, 128}, {70, 1536, 8, 128}, {5, 4096, 8, 128}};
 	const struct npumem_geometry *size = &sizes[_i];
-	struct rig rig;
 	struct bytemap map;
 	struct pair pairs[32];
 	unsigned n = 0, n_partly = 0, n_lent = 0;
 	uint64_t random = 11 + (uint64_t)_i;
-	rig_open(&rig, size->n_npus, size->npu_bytes);
+	rig_reopen(&rig, size->n_npus, size->npu_bytes);
 	bytemap_init(&map, &rig.options.geometry);
 	for (int step = 0; step < 400; step++) {
 		struct device_request request = places_request(&random, size->n_npus);
@@ -54,34 +55,33 @@ TEST(as_the_map_of_bytes, .to = 3)
 			n_partly += !overlap_count(rig.device, 1);
 		if (step % 8)
 			continue;
-		compare(&rig, &map);
+		compare(&map);
 		n_lent += overlap_sum(rig.device).lent > 0;
 	}
 	ck_assert_uint_ge(n_partly, 10);
 	ck_assert_uint_ge(n_lent, 1);
-	compare(&rig, &map);
+	compare(&map);
 	while (map.tensors)
 		bytemap_remove(&map, map.tensors);
 	bytemap_deinit(&map);
-	rig_close(&rig);
 }
 
-static struct tensor *half(struct rig *rig, int64_t start_npu, int64_t bytes, int64_t offset, int reuse)
+static struct tensor *half(int64_t start_npu, int64_t bytes, int64_t offset, int reuse)
 {
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 2, 1, bytes);
 	request.spec.layout = NPUMEM_COMPACT;
 	request.spec.start_npu = start_npu;
-	request.spec.address = start_npu * rig->options.geometry.npu_bytes + offset;
+	request.spec.address = start_npu * rig.options.geometry.npu_bytes + offset;
 	request.reuse = reuse;
 	request.dma_only = true;
-	return rig_place(rig, &request);
+	return rig_place(&rig, &request);
 }
 
 /* How many calls until all is counted. */
-static unsigned n_turns(struct rig *rig)
+static unsigned n_turns(void)
 {
 	unsigned n = 1;
-	while (!overlap_count(rig->device, 1))
+	while (!overlap_count(rig.device, 1))
 		n++;
 	return n;
 }
@@ -89,51 +89,47 @@ static unsigned n_turns(struct rig *rig)
 /* Only the windows where tensors meet are counted, and only after a change there. */
 TEST(only_what_changes)
 {
-	struct rig rig;
-	rig_open(&rig, 4, 16 * OVERLAP_WINDOW_BYTES);
-	half(&rig, 0, 12 * OVERLAP_WINDOW_BYTES, 0, NPUMEM_NEVER);
+	rig_reopen(&rig, 4, 16 * OVERLAP_WINDOW_BYTES);
+	half(0, 12 * OVERLAP_WINDOW_BYTES, 0, NPUMEM_NEVER);
 	ck_assert(overlap_count(rig.device, 0));
 	ck_assert_ptr_null(rig.device->windows);
 	/* Windows 10 to 13; the last two are its own. */
-	struct tensor *first = half(&rig, 2, 4 * OVERLAP_WINDOW_BYTES, 10 * OVERLAP_WINDOW_BYTES, NPUMEM_IF_SAFE);
+	struct tensor *first = half(2, 4 * OVERLAP_WINDOW_BYTES, 10 * OVERLAP_WINDOW_BYTES, NPUMEM_IF_SAFE);
 	ck_assert(!overlap_count(rig.device, 0));
-	ck_assert_uint_eq(n_turns(&rig), 3);
-	ck_assert_uint_eq(n_turns(&rig), 1);
-	struct tensor *second = half(&rig, 2, OVERLAP_WINDOW_BYTES, 4 * OVERLAP_WINDOW_BYTES + 4, NPUMEM_IF_SAFE);
-	ck_assert_uint_eq(n_turns(&rig), 3);
+	ck_assert_uint_eq(n_turns(), 3);
+	ck_assert_uint_eq(n_turns(), 1);
+	struct tensor *second = half(2, OVERLAP_WINDOW_BYTES, 4 * OVERLAP_WINDOW_BYTES + 4, NPUMEM_IF_SAFE);
+	ck_assert_uint_eq(n_turns(), 3);
 	ck_assert_int_eq(overlap_sum(rig.device).lent, 4 * 3 * OVERLAP_WINDOW_BYTES);
 	/* A neighbour in free space changes nothing. */
-	struct tensor *apart = half(&rig, 0, OVERLAP_WINDOW_BYTES, 14 * OVERLAP_WINDOW_BYTES, NPUMEM_NEVER);
-	ck_assert_uint_eq(n_turns(&rig), 1);
+	struct tensor *apart = half(0, OVERLAP_WINDOW_BYTES, 14 * OVERLAP_WINDOW_BYTES, NPUMEM_NEVER);
+	ck_assert_uint_eq(n_turns(), 1);
 	rig_release(&rig, apart);
-	ck_assert_uint_eq(n_turns(&rig), 1);
+	ck_assert_uint_eq(n_turns(), 1);
 	rig_release(&rig, first);
-	ck_assert_uint_eq(n_turns(&rig), 3);
+	ck_assert_uint_eq(n_turns(), 3);
 	ck_assert_int_eq(overlap_sum(rig.device).lent, 4 * OVERLAP_WINDOW_BYTES);
 	rig_release(&rig, second);
 	ck_assert_ptr_null(rig.device->windows);
 	ck_assert_int_eq(overlap_sum(rig.device).lent, 0);
-	rig_close(&rig);
 }
 
 /* A change between two steps has its windows counted again. */
 TEST(changes_in_between)
 {
-	struct rig rig;
-	rig_open(&rig, 4, 16 * OVERLAP_WINDOW_BYTES);
-	struct tensor *host = half(&rig, 0, 16 * OVERLAP_WINDOW_BYTES, 0, NPUMEM_NEVER);
-	half(&rig, 2, 8 * OVERLAP_WINDOW_BYTES, 0, NPUMEM_IF_SAFE);
+	rig_reopen(&rig, 4, 16 * OVERLAP_WINDOW_BYTES);
+	struct tensor *host = half(0, 16 * OVERLAP_WINDOW_BYTES, 0, NPUMEM_NEVER);
+	half(2, 8 * OVERLAP_WINDOW_BYTES, 0, NPUMEM_IF_SAFE);
 	for (int i = 0; i < 6; i++)
 		ck_assert(!overlap_count(rig.device, 1));
-	struct tensor *late = half(&rig, 2, 4 * OVERLAP_WINDOW_BYTES, 9 * OVERLAP_WINDOW_BYTES, NPUMEM_IF_SAFE);
-	ck_assert_uint_eq(n_turns(&rig), 2 + 5);
+	struct tensor *late = half(2, 4 * OVERLAP_WINDOW_BYTES, 9 * OVERLAP_WINDOW_BYTES, NPUMEM_IF_SAFE);
+	ck_assert_uint_eq(n_turns(), 2 + 5);
 	ck_assert_int_eq(overlap_sum(rig.device).lent, 4 * 12 * OVERLAP_WINDOW_BYTES);
 	rig_release(&rig, late);
 	ck_assert(!overlap_count(rig.device, 1));
 	/* The guest that is left shares nothing. */
 	rig_release(&rig, host);
 	ck_assert_ptr_null(rig.device->windows);
-	ck_assert_uint_eq(n_turns(&rig), 1);
+	ck_assert_uint_eq(n_turns(), 1);
 	ck_assert_int_eq(overlap_sum(rig.device).lent, 0);
-	rig_close(&rig);
 }

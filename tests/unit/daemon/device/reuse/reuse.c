@@ -6,14 +6,16 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
+FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 1024), rig_close(&rig))
+
 /* Four NPUs; `host` has 100 bytes of data on NPUs 0 to 2, padding behind them, and an empty block on NPU 3. */
-static struct tensor *open_with_host(struct rig *rig, bool dma_only)
+static struct tensor *open_with_host(bool dma_only)
 {
-	rig_open(rig, 4, 1024);
+	rig_reopen(&rig, 4, 1024);
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 1, 100);
 	request.dma_only = dma_only;
 	request.spec.address = 0;
-	struct tensor *host = rig_place(rig, &request);
+	struct tensor *host = rig_place(&rig, &request);
 	host->owner = "host";
 	return host;
 }
@@ -32,23 +34,19 @@ static struct device_request row_at(int64_t npu, int64_t offset, int64_t bytes, 
 
 TEST(data_over_data)
 {
-	struct rig rig;
 	for (int reuse = NPUMEM_IF_SAFE; reuse <= NPUMEM_UNCHECKED; reuse++) {
-		struct tensor *host = open_with_host(&rig, true);
+		struct tensor *host = open_with_host(true);
 		struct device_request request = row_at(2, 60, 64, reuse, true);
 		rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION,
 			    "the new tensor's data would lie on data of host on NPU 2, bytes 60 to 99; data over "
 			    "data is always refused");
 		rig_blames(&rig, host, 2, 60, 40);
-		rig_close(&rig);
 	}
 }
 
 /* Dummies count as data. */
 TEST(data_over_dummies)
 {
-	struct rig rig;
-	rig_open(&rig, 4, 1024);
 	struct device_request request = rig_request(NPUMEM_FX8, 3, 2, 1, 8);
 	request.spec.mode = NPUMEM_MODE_4N;
 	request.spec.address = 0;
@@ -56,13 +54,11 @@ TEST(data_over_dummies)
 	request = row_at(1, 7, 1, NPUMEM_UNCHECKED, true);
 	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION, "on data of #1 on NPU 1, bytes 7 to 7");
 	rig_blames(&rig, host, 1, 7, 1);
-	rig_close(&rig);
 }
 
 TEST(data_in_padding)
 {
-	struct rig rig;
-	struct tensor *host = open_with_host(&rig, true);
+	struct tensor *host = open_with_host(true);
 	struct device_request request = row_at(1, 104, 40, NPUMEM_IF_SAFE, true);
 	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION,
 		    "the new tensor's data would lie in padding of host on NPU 1, bytes 104 to 127; only empty "
@@ -70,13 +66,11 @@ TEST(data_in_padding)
 	rig_blames(&rig, host, 1, 104, 24);
 	request.reuse = NPUMEM_UNCHECKED;
 	ck_assert(tensor_is_guest(rig_place(&rig, &request)));
-	rig_close(&rig);
 }
 
 TEST(somebody_may_write)
 {
-	struct rig rig;
-	struct tensor *host = open_with_host(&rig, false);
+	struct tensor *host = open_with_host(false);
 	struct device_request request = row_at(3, 20, 60, NPUMEM_IF_SAFE, true);
 	rig_refuses(
 		&rig, &request, NPUMEM_FAILED_PRECONDITION,
@@ -107,14 +101,12 @@ TEST(somebody_may_write)
 	struct device_counts counts;
 	device_stat(rig.device, &counts);
 	ck_assert_int_eq(counts.lent, 4 * 60);
-	rig_close(&rig);
 }
 
 /* Whichever of the two has data in the other's footprint. */
 TEST(whose_data_is_at_risk)
 {
-	struct rig rig;
-	struct tensor *host = open_with_host(&rig, false);
+	struct tensor *host = open_with_host(false);
 	/* The new one's second block row lies on NPU 0, behind the host. */
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 2, 1, 100);
 	request.spec.address = 3 * 1024;
@@ -124,8 +116,7 @@ TEST(whose_data_is_at_risk)
 		    "a kernel may write host, whose footprint meets the new tensor's on NPU 3, bytes 0 to 99");
 	rig_blames(&rig, host, 3, 0, 100);
 	/* The new one starts before another, whose data is in its empty blocks. */
-	rig_close(&rig);
-	rig_open(&rig, 4, 1024);
+	rig_reopen(&rig, 4, 1024);
 	request = rig_request(NPUMEM_FX8, 1, 1, 1, 100);
 	request.spec.address = 128;
 	host = rig_place(&rig, &request);
@@ -139,24 +130,20 @@ TEST(whose_data_is_at_risk)
 	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION,
 		    "a kernel may write host, whose footprint meets the new tensor's on NPU 0, bytes 128 to 227");
 	rig_blames(&rig, host, 0, 128, 100);
-	rig_close(&rig);
 }
 
 TEST(never_enters_no_footprint)
 {
-	struct rig rig;
-	open_with_host(&rig, true);
+	open_with_host(true);
 	struct device_request request = row_at(3, 0, 64, NPUMEM_NEVER, true);
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "in the way: host, offsets 0 to 127");
 	request.reuse = 0;
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "in the way: host");
-	rig_close(&rig);
 }
 
 TEST(free_space_first)
 {
-	struct rig rig;
-	open_with_host(&rig, true);
+	open_with_host(true);
 	struct device_request request = row_at(3, 0, 64, NPUMEM_IF_SAFE, true);
 	request.spec.address = NPUMEM_ANY;
 	request.spec.start_npu = 3;
@@ -171,14 +158,12 @@ TEST(free_space_first)
 	tensor = rig_place(&rig, &request);
 	ck_assert(tensor_is_guest(tensor));
 	ck_assert_int_eq(tensor_place(tensor).offset, 0);
-	rig_close(&rig);
 }
 
 /* A search that finds only places that a kernel could spoil says so, and what would help. */
 TEST(only_writers_in_the_way)
 {
-	struct rig rig;
-	struct tensor *host = open_with_host(&rig, false);
+	struct tensor *host = open_with_host(false);
 	rig_block(&rig, 128, 896);
 	struct device_request request = row_at(3, 0, 64, NPUMEM_IF_SAFE, true);
 	request.spec.address = NPUMEM_ANY;
@@ -187,5 +172,4 @@ TEST(only_writers_in_the_way)
 	rig_blames(&rig, host, 3, 0, 64);
 	request.spec.shape.w = 200;
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "no room for 200 bytes");
-	rig_close(&rig);
 }

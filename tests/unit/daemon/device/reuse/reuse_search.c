@@ -7,6 +7,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
+FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 1024), rig_close(&rig))
+
 /* 0 where nothing is against a tensor at this place. */
 struct verdict {
 	const struct rig *rig;
@@ -29,21 +31,20 @@ static bool ask(void *ctx, struct tensor *other)
 	return !verdict->status;
 }
 
-static int verdict_of(const struct rig *rig, const struct npumem_place *place, const struct reuse_wish *wish)
+static int verdict_of(const struct npumem_place *place, const struct reuse_wish *wish)
 {
-	struct verdict verdict = {rig, place, wish, 0};
-	overlap_each(rig->device, place->offset, place->bytes_per_npu, NULL, ask, &verdict);
+	struct verdict verdict = {&rig, place, wish, 0};
+	overlap_each(rig.device, place->offset, place->bytes_per_npu, NULL, ask, &verdict);
 	return verdict.status;
 }
 
 /* In pieces of `each` steps; the offset, or -1. */
-static int64_t search_for(struct rig *rig, const struct npumem_place *place, const struct reuse_wish *wish,
-			  int64_t each)
+static int64_t search_for(const struct npumem_place *place, const struct reuse_wish *wish, int64_t each)
 {
 	struct reuse_search search;
 	int64_t offset = -1, steps;
 	enum reuse_search_answer answer;
-	ck_assert_int_eq(reuse_search_begin(&search, rig->device, place, wish, &rig->context), 0);
+	ck_assert_int_eq(reuse_search_begin(&search, rig.device, place, wish, &rig.context), 0);
 	do {
 		steps = each;
 		answer = reuse_search_step(&search, &steps, &offset);
@@ -80,46 +81,46 @@ static struct device_request random_request(uint64_t *random, int64_t n_npus)
 }
 
 /* The lowest offset with a good verdict, or -1. */
-static int64_t lowest(const struct rig *rig, const struct npumem_place *place, const struct reuse_wish *wish)
+static int64_t lowest(const struct npumem_place *place, const struct reuse_wish *wish)
 {
-	const struct npumem_geometry *geometry = &rig->options.geometry;
+	const struct npumem_geometry *geometry = &rig.options.geometry;
 	for (int64_t at = 0; at + place->bytes_per_npu <= geometry->npu_bytes; at += place->align_bytes) {
 		struct npumem_place there = *place;
 		npumem_place_at(geometry, &there, there.start_npu * geometry->npu_bytes + at, NULL);
-		if (verdict_of(rig, &there, wish) == 0)
+		if (verdict_of(&there, wish) == 0)
 			return at;
 	}
 	return -1;
 }
 
 /* A state in which no kernel writes anything. */
-static void stop_all_writers(struct rig *rig)
+static void stop_all_writers(void)
 {
-	for (struct tensor *t = device_next(rig->device, NULL); t; t = device_next(rig->device, t))
+	for (struct tensor *t = device_next(rig.device, NULL); t; t = device_next(rig.device, t))
 		t->dma_only = true;
 }
 
-static void search_once(struct rig *rig, uint64_t *random, bool any_writer, unsigned *n_found)
+static void search_once(uint64_t *random, bool any_writer, unsigned *n_found)
 {
-	struct device_request request = random_request(random, rig->options.geometry.n_npus);
+	struct device_request request = random_request(random, rig.options.geometry.n_npus);
 	struct npumem_place place;
 	int64_t offset = -1;
-	if (npumem_place_resolve(&rig->options.geometry, &request.spec, &place, NULL))
+	if (npumem_place_resolve(&rig.options.geometry, &request.spec, &place, NULL))
 		return;
 	struct reuse_wish wish = {.reuse = oracle_random(random) % 3 ? NPUMEM_IF_SAFE : NPUMEM_UNCHECKED,
 				  .dma_only = request.dma_only,
 				  .any_writer = any_writer};
-	offset = search_for(rig, &place, &wish, oracle_between(random, 1, 40));
+	offset = search_for(&place, &wish, oracle_between(random, 1, 40));
 	/* Where it may be written, only free space is safe, and the arena is asked for that. */
 	if (wish.reuse == NPUMEM_IF_SAFE && !wish.dma_only && !any_writer) {
 		ck_assert_int_eq(offset, -1);
 		return;
 	}
 	if (any_writer) {
-		stop_all_writers(rig);
+		stop_all_writers();
 		wish = (struct reuse_wish){.reuse = wish.reuse, .dma_only = true};
 	}
-	int64_t expected = lowest(rig, &place, &wish);
+	int64_t expected = lowest(&place, &wish);
 	if (offset != expected)
 		ck_abort_msg("layout %d, W %ld of %ld, reuse %d: found %ld, lowest %ld", place.layout,
 			     (long)place.w, (long)place.cols, wish.reuse, (long)offset, (long)expected);
@@ -130,10 +131,9 @@ TEST(the_search_finds_the_lowest)
 {
 	unsigned n_found = 0;
 	for (uint64_t seed = 1; seed <= 40; seed++) {
-		struct rig rig;
 		struct tensor *tensor;
 		uint64_t random = seed;
-		rig_open(&rig, oracle_between(&random, 1, 5), 1024);
+		rig_reopen(&rig, oracle_between(&random, 1, 5), 1024);
 		/* Units of 128 bytes, of 64, and of one. */
 		rig.options.geometry.eu_bytes = INT64_C(128) >> oracle_between(&random, 0, 2);
 		rig.device->options.geometry = rig.options.geometry;
@@ -142,8 +142,7 @@ TEST(the_search_finds_the_lowest)
 			rig_try(&rig, &request, &tensor);
 		}
 		for (int i = 0; i < 6; i++)
-			search_once(&rig, &random, i == 5, &n_found);
-		rig_close(&rig);
+			search_once(&random, i == 5, &n_found);
 	}
 	ck_assert_uint_ge(n_found, 50);
 }
@@ -162,7 +161,7 @@ static int64_t first_run(const uint8_t *flags, uint8_t flag, int64_t n)
 }
 
 /* Fills two NPUs; tells of each block by its reuse whether something keeps a tensor on NPU 1 alone from it. */
-static void fill_up(struct rig *rig, uint64_t *random, uint8_t flags[BLOCKS])
+static void fill_up(uint64_t *random, uint8_t flags[BLOCKS])
 {
 	int64_t crowded = oracle_between(random, 0, 3) << 10;
 	for (int64_t at = 0, n; at < BLOCKS; at += n) {
@@ -171,7 +170,7 @@ static void fill_up(struct rig *rig, uint64_t *random, uint8_t flags[BLOCKS])
 		int64_t c = at < crowded || oracle_random(random) % 4 == 0 ? 2 : 1;
 		struct device_request request = rig_request(NPUMEM_INT8, 1, c, 1, n * BLOCK);
 		request.dma_only = oracle_random(random) % 8 != 0;
-		ck_assert_int_eq(tensor_place(rig_place(rig, &request)).offset, at * BLOCK);
+		ck_assert_int_eq(tensor_place(rig_place(&rig, &request)).offset, at * BLOCK);
 		memset(flags + at,
 		       (c == 2 ? 1 << NPUMEM_UNCHECKED : 0) |
 			       (c == 2 || !request.dma_only ? 1 << NPUMEM_IF_SAFE : 0),
@@ -185,11 +184,10 @@ TEST(over_several_windows)
 {
 	unsigned n_found[4] = {0};
 	for (uint64_t seed = 1; seed <= 12; seed++) {
-		struct rig rig;
 		uint64_t random = seed;
 		uint8_t flags[BLOCKS];
-		rig_open(&rig, 2, BLOCKS * BLOCK);
-		fill_up(&rig, &random, flags);
+		rig_reopen(&rig, 2, BLOCKS * BLOCK);
+		fill_up(&random, flags);
 		for (int i = 0; i < 8; i++) {
 			int64_t n = oracle_between(&random, 1, 80 << i / 2);
 			struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, n * BLOCK);
@@ -198,7 +196,7 @@ TEST(over_several_windows)
 			request.spec.start_npu = 1;
 			ck_assert_int_eq(npumem_place_resolve(&rig.options.geometry, &request.spec, &place, NULL),
 					 0);
-			int64_t offset = search_for(&rig, &place, &wish, 100);
+			int64_t offset = search_for(&place, &wish, 100);
 			ck_assert_int_eq(offset, first_run(flags, 1 << wish.reuse, n));
 			n_found[offset < 0 ? 3 : offset >> 17]++;
 		}
@@ -215,10 +213,9 @@ TEST(large_rows)
 {
 	unsigned n_found = 0;
 	for (uint64_t seed = 1; seed <= 60; seed++) {
-		struct rig rig;
 		struct tensor *tensor;
 		uint64_t random = seed;
-		rig_open(&rig, 2, 8192);
+		rig_reopen(&rig, 2, 8192);
 		for (int i = 0; i < 12; i++) {
 			struct device_request request =
 				rig_request(NPUMEM_INT8, 1, 1, 1, oracle_between(&random, 1, 300) * 4);
@@ -237,10 +234,9 @@ TEST(large_rows)
 		request.spec.layout = (int)oracle_between(&random, NPUMEM_ALIGNED, NPUMEM_COMPACT);
 		request.spec.start_npu = 1;
 		ck_assert_int_eq(npumem_place_resolve(&rig.options.geometry, &request.spec, &place, NULL), 0);
-		int64_t expected = lowest(&rig, &place, &wish);
-		ck_assert_int_eq(search_for(&rig, &place, &wish, 7), expected);
+		int64_t expected = lowest(&place, &wish);
+		ck_assert_int_eq(search_for(&place, &wish, 7), expected);
 		n_found += expected > 1024;
-		rig_close(&rig);
 	}
 	ck_assert_uint_ge(n_found, 5);
 }
@@ -248,10 +244,9 @@ TEST(large_rows)
 /* All of the window is taken on the NPU of the second row, which lies behind it, where a gap is too small. */
 TEST(a_row_behind_the_window)
 {
-	struct rig rig;
 	struct npumem_place place;
 	const struct reuse_wish wish = {.reuse = NPUMEM_UNCHECKED};
-	rig_open(&rig, 2, 8192);
+	rig_reopen(&rig, 2, 8192);
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, 1100);
 	request.spec.layout = NPUMEM_COMPACT;
 	request.spec.address = 0;
@@ -263,9 +258,8 @@ TEST(a_row_behind_the_window)
 	request.spec.layout = NPUMEM_COMPACT;
 	request.spec.start_npu = 1;
 	ck_assert_int_eq(npumem_place_resolve(&rig.options.geometry, &request.spec, &place, NULL), 0);
-	ck_assert_int_eq(search_for(&rig, &place, &wish, 1000), -1);
-	ck_assert_int_eq(lowest(&rig, &place, &wish), -1);
-	rig_close(&rig);
+	ck_assert_int_eq(search_for(&place, &wish, 1000), -1);
+	ck_assert_int_eq(lowest(&place, &wish), -1);
 }
 
 /* The last channel of this matrix has 4 columns where the others have 16: what is taken beside them must not keep
@@ -273,8 +267,7 @@ TEST(a_row_behind_the_window)
 TEST(a_narrow_last_channel)
 {
 	for (int64_t from = 3; from <= 4; from++) {
-		struct rig rig;
-		rig_open(&rig, 4, 256);
+		rig_reopen(&rig, 4, 256);
 		/* Bytes `from` to 15 of NPU 2, and then all of NPU 3. */
 		struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 16 - from);
 		request.spec.layout = NPUMEM_STRIDED;
@@ -292,7 +285,6 @@ TEST(a_narrow_last_channel)
 		request.dma_only = true;
 		request.reuse = NPUMEM_IF_SAFE;
 		ck_assert_int_eq(tensor_place(rig_place(&rig, &request)).offset, from == 4 ? 0 : 128);
-		rig_close(&rig);
 	}
 }
 
@@ -300,10 +292,9 @@ TEST(a_narrow_last_channel)
 TEST(many_in_one_request)
 {
 	enum { MANY = 200 };
-	struct rig rig;
 	struct device_request requests[MANY];
 	struct tensor *tensors[MANY];
-	rig_open(&rig, 4, 16384);
+	rig_reopen(&rig, 4, 16384);
 	struct device_request host = rig_request(NPUMEM_FX8, 1, 3, 1, 16384);
 	host.dma_only = true;
 	rig_place(&rig, &host);
@@ -317,17 +308,15 @@ TEST(many_in_one_request)
 	ck_assert_int_eq(device_alloc(rig.device, requests, MANY, tensors, &rig.context), 0);
 	for (unsigned i = 0; i < MANY; i++)
 		ck_assert_int_eq(tensor_place(tensors[i]).offset, 16 * i);
-	rig_close(&rig);
 }
 
 /* The bits of a search are bounded, whatever the NPUs have. */
 TEST(too_large_to_be_searched_for)
 {
-	struct rig rig;
 	struct reuse_search search;
 	struct npumem_place place;
 	const struct reuse_wish wish = {.reuse = NPUMEM_UNCHECKED};
-	rig_open(&rig, 1, 16 << 20);
+	rig_reopen(&rig, 1, 16 << 20);
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, REUSE_SEARCH_UNITS_MAX + 1);
 	request.spec.layout = NPUMEM_COMPACT;
 	request.reuse = NPUMEM_UNCHECKED;
@@ -341,5 +330,4 @@ TEST(too_large_to_be_searched_for)
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "no search for a place");
 	request.spec.layout = NPUMEM_ALIGNED;
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "no room for 4194432 bytes");
-	rig_close(&rig);
 }

@@ -5,6 +5,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/device/places.h"
 
+FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 1024), rig_close(&rig))
+
 static bool ranges_meet(const struct tensor *a, const struct tensor *b)
 {
 	const struct npumem_place *x = TENSOR_PLACE(a), *y = TENSOR_PLACE(b);
@@ -36,7 +38,7 @@ static bool have(const struct tensor *a, const struct tensor *b)
 	return meeting;
 }
 
-static void check_all(const struct rig *rig, struct tensor *const *tensors, unsigned n)
+static void check_all(struct tensor *const *tensors, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		unsigned n_meetings = 0, n_links = 0;
@@ -45,8 +47,8 @@ static void check_all(const struct rig *rig, struct tensor *const *tensors, unsi
 			n_meetings += meet;
 			ck_assert_int_eq(have(tensors[i], tensors[k]), meet);
 			if (i != k)
-				ck_assert_int_eq(destroys(&rig->options.geometry, tensors[i], tensors[k]) ||
-							 destroys(&rig->options.geometry, tensors[k], tensors[i]),
+				ck_assert_int_eq(destroys(&rig.options.geometry, tensors[i], tensors[k]) ||
+							 destroys(&rig.options.geometry, tensors[k], tensors[i]),
 						 meet);
 		}
 		for (const struct meeting *meeting = meetings_first(tensors[i]); meeting; meeting = meeting->next)
@@ -60,10 +62,9 @@ TEST(as_the_bytes_say)
 {
 	uint64_t random = 5;
 	for (int round = 0; round < 12; round++) {
-		struct rig rig;
 		struct tensor *tensors[12], *tensor;
 		unsigned n = 0;
-		rig_open(&rig, 4, 4096);
+		rig_reopen(&rig, 4, 4096);
 		for (int i = 0; i < 60; i++) {
 			struct device_request request = places_request(&random, 4);
 			request.reuse = NPUMEM_UNCHECKED;
@@ -75,16 +76,13 @@ TEST(as_the_bytes_say)
 				rig_release(&rig, tensors[k]);
 				tensors[k] = tensors[--n];
 			}
-			check_all(&rig, tensors, n);
+			check_all(tensors, n);
 		}
-		rig_close(&rig);
 	}
 }
 
 TEST(of_views)
 {
-	struct rig rig;
-	rig_open(&rig, 4, 1024);
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, 16);
 	request.reuse = NPUMEM_UNCHECKED;
 	request.spec.address = 0;
@@ -99,7 +97,6 @@ TEST(of_views)
 	ck_assert_ptr_eq(meetings_first(view)->other, guest);
 	rig_release(&rig, host);
 	ck_assert_ptr_null(meetings_first(guest));
-	rig_close(&rig);
 }
 
 /* Four bytes in empty blocks of the host. */
@@ -115,9 +112,8 @@ static struct device_request crowd_request(int64_t npu, int64_t offset)
 
 TEST(no_more_than_so_many)
 {
-	struct rig rig;
 	struct tensor *tensor;
-	rig_open(&rig, 512, 4096);
+	rig_reopen(&rig, 512, 4096);
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, 1024);
 	request.dma_only = true;
 	request.spec.address = 0;
@@ -154,5 +150,4 @@ TEST(no_more_than_so_many)
 	rig_place(&rig, &one);
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "over more than 256 others");
 	rig_release(&rig, rest);
-	rig_close(&rig);
 }

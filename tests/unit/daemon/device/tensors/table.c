@@ -5,16 +5,16 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
+FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 1, 4096), rig_close(&rig))
+
 enum { N_HANDLES = 3000 };
 
 TEST(stale_handles_find_nothing)
 {
 	static uint64_t handles[N_HANDLES];
 	static struct tensor *tensors[N_HANDLES];
-	struct rig rig;
 	uint64_t random = 9;
 	unsigned n = 0;
-	rig_open(&rig, 1, 4096);
 	while (n < N_HANDLES) {
 		if (oracle_random(&random) % 5 < 3) {
 			tensors[n] = table_add(rig.device);
@@ -51,14 +51,12 @@ TEST(stale_handles_find_nothing)
 	for (unsigned i = 0; i < N_HANDLES; i++)
 		if (tensors[i])
 			table_remove(rig.device, tensors[i]);
-	rig_close(&rig);
 }
 
 /* 2^32 tensors later a slot is not used again, rather than give a handle twice. */
 TEST(generations_run_out)
 {
-	struct rig rig;
-	rig_open(&rig, 1, 1024);
+	rig_reopen(&rig, 1, 1024);
 	struct tensor *tensor = table_add(rig.device);
 	uint64_t first = tensor->handle;
 	table_remove(rig.device, tensor);
@@ -73,7 +71,6 @@ TEST(generations_run_out)
 	tensor = table_add(rig.device);
 	ck_assert_uint_ne((uint32_t)tensor->handle, (uint32_t)first);
 	table_remove(rig.device, tensor);
-	rig_close(&rig);
 }
 
 /* Pages of a few looks each, while tensors come and go: whoever lives throughout is found once, in order. */
@@ -82,10 +79,8 @@ TEST(pages_while_tensors_come_and_go)
 	enum { N = 200 };
 	static struct tensor *stays[N];
 	struct tensor *passing[N / 2] = {NULL};
-	struct rig rig;
 	uint64_t random = 5, at = 0;
 	unsigned n_found[N] = {0}, n_pages = 0;
-	rig_open(&rig, 1, 4096);
 	for (unsigned i = 0; i < N; i++) {
 		stays[i] = table_add(rig.device);
 		stays[i]->owner = &n_found[i];
@@ -120,64 +115,59 @@ TEST(pages_while_tensors_come_and_go)
 	for (unsigned i = 0; i < N / 2; i++)
 		if (passing[i])
 			table_remove(rig.device, passing[i]);
-	rig_close(&rig);
 }
 
-static struct tensor *after(const struct rig *rig, uint64_t place, unsigned looks, uint64_t *at, unsigned *left)
+static struct tensor *after(uint64_t place, unsigned looks, uint64_t *at, unsigned *left)
 {
 	*at = place;
 	*left = looks;
-	return device_after(rig->device, at, left);
+	return device_after(rig.device, at, left);
 }
 
 TEST(any_place_will_do)
 {
-	struct rig rig;
 	struct tensor *tensors[5];
 	uint64_t at;
 	unsigned left;
-	rig_open(&rig, 1, 4096);
-	ck_assert_ptr_null(after(&rig, 0, 9, &at, &left));
+	ck_assert_ptr_null(after(0, 9, &at, &left));
 	ck_assert(at == 0 && left == 9);
 	for (unsigned i = 0; i < 5; i++)
 		tensors[i] = table_add(rig.device);
 	/* A handle is a place, also one whose tensor is gone, or whose slot another has by now. */
 	uint64_t gone = tensors[2]->handle;
-	ck_assert_ptr_eq(after(&rig, gone, 9, &at, &left), tensors[3]);
+	ck_assert_ptr_eq(after(gone, 9, &at, &left), tensors[3]);
 	ck_assert(at == 4 && left == 8);
 	table_remove(rig.device, tensors[2]);
 	table_remove(rig.device, tensors[3]);
-	ck_assert_ptr_eq(after(&rig, gone, 9, &at, &left), tensors[4]);
+	ck_assert_ptr_eq(after(gone, 9, &at, &left), tensors[4]);
 	ck_assert(at == 5 && left == 7);
 	tensors[3] = table_add(rig.device);
 	tensors[2] = table_add(rig.device);
 	ck_assert_uint_ne(tensors[2]->handle, gone);
-	ck_assert_ptr_eq(after(&rig, gone, 9, &at, &left), tensors[3]);
+	ck_assert_ptr_eq(after(gone, 9, &at, &left), tensors[3]);
 	/* Without looks it stays; behind the last slot, and far beyond, it is the end. */
-	ck_assert_ptr_null(after(&rig, 3, 0, &at, &left));
+	ck_assert_ptr_null(after(3, 0, &at, &left));
 	ck_assert(at == 3 && left == 0);
 	for (unsigned i = 0; i < 4; i++) {
 		static const uint64_t beyond[] = {5, 6, UINT32_MAX, UINT64_MAX};
-		ck_assert_ptr_null(after(&rig, beyond[i], 9, &at, &left));
+		ck_assert_ptr_null(after(beyond[i], 9, &at, &left));
 		ck_assert(at == 0 && left == 9);
 	}
-	ck_assert_ptr_eq(after(&rig, UINT64_C(7) << 32, 9, &at, &left), tensors[0]);
+	ck_assert_ptr_eq(after(UINT64_C(7) << 32, 9, &at, &left), tensors[0]);
 	for (unsigned i = 0; i < 5; i++)
 		table_remove(rig.device, tensors[i]);
 	/* Empty slots are looked at too. */
-	ck_assert_ptr_null(after(&rig, 1, 3, &at, &left));
+	ck_assert_ptr_null(after(1, 3, &at, &left));
 	ck_assert(at == 4 && left == 0);
-	ck_assert_ptr_null(after(&rig, 4, 3, &at, &left));
+	ck_assert_ptr_null(after(4, 3, &at, &left));
 	ck_assert(at == 0 && left == 2);
-	rig_close(&rig);
 }
 
 TEST(no_memory)
 {
 	enum { N = 65, ALLOCS_MAX = 3 }; /* chunks are listed at first; each new slot takes a struct */
-	struct rig rig;
 	struct tensor *tensors[N];
-	rig_open(&rig, 1, 1024);
+	rig_reopen(&rig, 1, 1024);
 	for (unsigned i = 0; i < N; i++) {
 		int64_t fail_at = 0;
 		do {
@@ -198,15 +188,13 @@ TEST(no_memory)
 	ck_assert(!scarce_fired(&rig.scarce));
 	for (unsigned i = 0; i < 65; i++)
 		table_remove(rig.device, tensors[i]);
-	rig_close(&rig);
 }
 
 /* A table that is moved when it is full takes as much again for one tensor as for all before it. */
 TEST(no_tensor_pays_for_all)
 {
 	enum { N = 20000, LIST_BYTES = 8192 };
-	struct rig rig;
-	rig_open(&rig, 1, 1024);
+	rig_reopen(&rig, 1, 1024);
 	uint64_t tensors_bytes = TENSORS_PER_CHUNK * sizeof(struct tensor);
 	for (unsigned i = 0; i < N; i++) {
 		uint64_t before = scarce_measure(&rig.scarce);
@@ -215,5 +203,4 @@ TEST(no_tensor_pays_for_all)
 	}
 	for (unsigned i = 0; i < N; i++)
 		table_remove(rig.device, device_find(rig.device, i + 1));
-	rig_close(&rig);
 }

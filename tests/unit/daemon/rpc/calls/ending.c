@@ -4,20 +4,20 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
-static void alloc_many(struct crowd *crowd, unsigned from, unsigned n)
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+
+static void alloc_many(unsigned from, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		ck_assert_int_eq(crowd_status(crowd, from, crowd_alloc(crowd, from, "", SHORT_W)), 0);
+		ck_assert_int_eq(crowd_status(&crowd, from, crowd_alloc(&crowd, from, "", SHORT_W)), 0);
 }
 
 TEST(many_go_in_parts)
 {
 	enum { N = ENDING_PART + 44, PART = ENDING_PART };
-	struct crowd crowd;
 
-	crowd_init(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_alloc(&crowd, 0, "x", SHORT_W)), 0);
-	alloc_many(&crowd, 1, N);
+	alloc_many(1, N);
 	ck_assert_int_eq(world_n_tensors(&crowd.world), N + 1);
 	crowd_close(&crowd, 1);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
@@ -27,7 +27,7 @@ TEST(many_go_in_parts)
 	crowd_finish(&crowd, 0);
 	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
-	alloc_many(&crowd, 2, 2 * PART);
+	alloc_many(2, 2 * PART);
 	crowd_close(&crowd, 2);
 	for (unsigned left = 2; left; left--) {
 		ck_assert_uint_eq(crowd.n_tasks, 1);
@@ -36,15 +36,12 @@ TEST(many_go_in_parts)
 	}
 	ck_assert_uint_eq(crowd.peers[2].n_drained, 1);
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
-	crowd_deinit(&crowd);
 }
 
 TEST(what_went_meanwhile_is_not_missed)
 {
-	struct crowd crowd;
 	uint64_t view, freed;
 
-	crowd_init(&crowd);
 	crowd_alloc(&crowd, 0, "B", LONG_W);
 	view = crowd_view(&crowd, 1, "", 0, "B", LONG_W);
 	ck_assert_int_eq(crowd_status(&crowd, 1, view), 0);
@@ -60,15 +57,11 @@ TEST(what_went_meanwhile_is_not_missed)
 	ck_assert_int_eq(crowd_status(&crowd, 0, freed), 0);
 	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 0);
-	crowd_deinit(&crowd);
 }
 
 /* A view of somebody else's tensor dies with the session, and the tensor does not. */
 TEST(views_go_and_their_bases_stay)
 {
-	struct crowd crowd;
-
-	crowd_init(&crowd);
 	crowd_alloc(&crowd, 0, "B", LONG_W);
 	crowd_fill(&crowd, 0, "B", 7);
 	crowd_finish_all(&crowd);
@@ -77,19 +70,14 @@ TEST(views_go_and_their_bases_stay)
 	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "B")), 7);
-	crowd_deinit(&crowd);
 }
 
 TEST(without_memory_it_goes_in_smaller_parts)
 {
-	struct crowd crowd;
-
-	crowd_init(&crowd);
-	alloc_many(&crowd, 1, 20);
+	alloc_many(1, 20);
 	crowd.world.fail_at = crowd.world.n_allocs + 1;
 	crowd_close(&crowd, 1);
 	ck_assert_uint_ge(crowd.world.n_allocs, crowd.world.fail_at);
 	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 0);
-	crowd_deinit(&crowd);
 }

@@ -2,67 +2,61 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
-static int cancel(struct crowd *crowd, uint64_t request)
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+
+static int cancel(uint64_t request)
 {
 	Npumem__V1__CancelRequest message = NPUMEM__V1__CANCEL_REQUEST__INIT;
 	uint64_t id;
 
 	message.request_id = request;
-	id = CROWD_SEND(crowd, 0, cancel, CANCEL, &message);
-	ck_assert_int_eq(crowd_status(crowd, 0, id), 0);
-	return crowd_reply(crowd, 0, id)->cancelled->found;
+	id = CROWD_SEND(&crowd, 0, cancel, CANCEL, &message);
+	ck_assert_int_eq(crowd_status(&crowd, 0, id), 0);
+	return crowd_reply(&crowd, 0, id)->cancelled->found;
 }
 
 /* A fill of "long" is under way. */
-static uint64_t init(struct crowd *crowd)
+static uint64_t init(void)
 {
-	crowd_init(crowd);
-	ck_assert_int_eq(crowd_status(crowd, 0, crowd_alloc(crowd, 0, "long", LONG_W)), 0);
-	return crowd_fill(crowd, 0, "long", 1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_alloc(&crowd, 0, "long", LONG_W)), 0);
+	return crowd_fill(&crowd, 0, "long", 1);
 }
 
 TEST(what_waits_is_taken_back)
 {
-	struct crowd crowd;
 	uint64_t fill;
 
-	init(&crowd);
+	init();
 	fill = crowd_fill(&crowd, 0, "long", 2);
-	ck_assert(cancel(&crowd, fill));
+	ck_assert(cancel(fill));
 	ck_assert_int_eq(crowd_status(&crowd, 0, fill), NPUMEM_CANCELLED);
-	ck_assert(!cancel(&crowd, fill));
+	ck_assert(!cancel(fill));
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "long")), 1);
-	crowd_deinit(&crowd);
 }
 
 /* A view is there, and a tensor has gone, from the moment that its names are looked up. */
 TEST(what_is_there_already_goes_on)
 {
-	struct crowd crowd;
 	uint64_t view, gone;
 
-	init(&crowd);
+	init();
 	view = crowd_view(&crowd, 0, "v", 0, "long", LONG_W);
 	ck_assert_int_eq(crowd_status(&crowd, 0, view), -1);
-	ck_assert(cancel(&crowd, view));
+	ck_assert(cancel(view));
 	ck_assert_int_eq(crowd_status(&crowd, 0, view), -1);
 	gone = crowd_free(&crowd, 0, "long");
-	ck_assert(cancel(&crowd, gone));
+	ck_assert(cancel(gone));
 	ck_assert_int_eq(crowd_status(&crowd, 0, gone), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, view), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, gone), 0);
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 0);
-	crowd_deinit(&crowd);
 }
 
 /* The same when the client goes. */
 TEST(what_is_there_already_goes_on_without_its_client)
 {
-	struct crowd crowd;
-
-	crowd_init(&crowd);
 	crowd_alloc(&crowd, 0, "long", LONG_W);
 	crowd_fill(&crowd, 1, "long", 1);
 	crowd_view(&crowd, 0, "v", 0, "long", LONG_W);
@@ -70,16 +64,13 @@ TEST(what_is_there_already_goes_on_without_its_client)
 	crowd_finish_all(&crowd);
 	ck_assert_uint_eq(crowd.peers[0].n_drained, 1);
 	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "v")), 1);
-	crowd_deinit(&crowd);
 }
 
 /* A tensor that dies with its client is read to the end by who has a view of it. */
 TEST(what_a_client_leaves_is_not_zeroed_under_a_reader)
 {
-	struct crowd crowd;
 	uint64_t alloc, copy;
 
-	crowd_init(&crowd);
 	alloc = crowd_alloc(&crowd, 1, "", LONG_W);
 	crowd_view(&crowd, 1, "v", crowd_reply(&crowd, 1, alloc)->allocated->tensors[0]->handle, "", 2 * LONG_W);
 	crowd_alloc(&crowd, 0, "copy", LONG_W);
@@ -92,16 +83,14 @@ TEST(what_a_client_leaves_is_not_zeroed_under_a_reader)
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, copy), 0);
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "copy")), 3);
-	crowd_deinit(&crowd);
 }
 
 /* A seal changes what may lie where, so that what its client allocates next waits for it. */
 TEST(an_allocation_waits_for_a_seal)
 {
-	struct crowd crowd;
 	uint64_t seal, alloc;
 
-	init(&crowd);
+	init();
 	seal = crowd_seal(&crowd, 0, "long");
 	alloc = crowd_alloc(&crowd, 0, "b", SHORT_W);
 	ck_assert_int_eq(crowd_status(&crowd, 0, seal), -1);
@@ -109,5 +98,4 @@ TEST(an_allocation_waits_for_a_seal)
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, seal), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, alloc), 0);
-	crowd_deinit(&crowd);
 }

@@ -2,30 +2,31 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+
 enum { N = 300 };
 
 /* N small tensors of peer 1 behind a gap; "last" is the last one, and holds 9. */
-static void scatter(struct crowd *crowd)
+static void scatter(void)
 {
-	crowd_init(crowd);
-	crowd_alloc(crowd, 0, "gap", SHORT_W);
+	crowd_alloc(&crowd, 0, "gap", SHORT_W);
 	for (unsigned i = 0; i < N; i++)
-		ck_assert_int_eq(crowd_status(crowd, 1, crowd_alloc(crowd, 1, "", SHORT_W)), 0);
-	crowd_alloc(crowd, 0, "last", SHORT_W);
-	crowd_fill(crowd, 0, "last", 9);
-	ck_assert_int_eq(crowd_status(crowd, 0, crowd_free(crowd, 0, "gap")), 0);
+		ck_assert_int_eq(crowd_status(&crowd, 1, crowd_alloc(&crowd, 1, "", SHORT_W)), 0);
+	crowd_alloc(&crowd, 0, "last", SHORT_W);
+	crowd_fill(&crowd, 0, "last", 9);
+	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_free(&crowd, 0, "gap")), 0);
 }
 
-static uint64_t dry_run(struct crowd *crowd, unsigned from)
+static uint64_t dry_run(unsigned from)
 {
 	Npumem__V1__CompactRequest request = NPUMEM__V1__COMPACT_REQUEST__INIT;
 
 	request.dry_run = true;
-	return CROWD_SEND(crowd, from, compact, COMPACT, &request);
+	return CROWD_SEND(&crowd, from, compact, COMPACT, &request);
 }
 
 /* Waits for room as long as it takes. */
-static uint64_t alloc_wait(struct crowd *crowd, unsigned from, const char *name, int64_t w)
+static uint64_t alloc_wait(unsigned from, const char *name, int64_t w)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
@@ -36,44 +37,40 @@ static uint64_t alloc_wait(struct crowd *crowd, unsigned from, const char *name,
 	request.n_tensors = 1;
 	request.tensors = &list;
 	request.wait_ms = 1000;
-	return CROWD_SEND(crowd, from, alloc, ALLOC, &request);
+	return CROWD_SEND(&crowd, from, alloc, ALLOC, &request);
 }
 
 /* What its client sends behind it must be of a session that has its token. */
 TEST(a_session_gets_its_token_beside_it)
 {
-	struct crowd crowd;
 	Npumem__V1__ResumeRequest request = NPUMEM__V1__RESUME_REQUEST__INIT;
 
-	scatter(&crowd);
+	scatter();
 	uint64_t compact = crowd_compact(&crowd, 2);
 	uint64_t resume = CROWD_SEND(&crowd, 0, resume, RESUME, &request);
 	ck_assert_int_eq(crowd_status(&crowd, 2, compact), -1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, resume), 0);
 	crowd_finish_all(&crowd);
-	crowd_deinit(&crowd);
 }
 
-static uint64_t linger(struct crowd *crowd, bool lingers)
+static uint64_t linger(bool lingers)
 {
 	Npumem__V1__ResumeRequest request = NPUMEM__V1__RESUME_REQUEST__INIT;
 
 	request.linger = lingers;
-	return CROWD_SEND(crowd, 0, resume, RESUME, &request);
+	return CROWD_SEND(&crowd, 0, resume, RESUME, &request);
 }
 
 /* A client that leaves closes its connection behind it. But it does not overtake what its session sent before. */
 TEST(a_farewell_goes_first_where_nothing_is_before_it)
 {
-	struct crowd crowd;
-
-	scatter(&crowd);
+	scatter();
 	crowd.peers[0].session.has_token = true; /* as with a state */
 	uint64_t compact = crowd_compact(&crowd, 2);
-	uint64_t farewell = linger(&crowd, false);
+	uint64_t farewell = linger(false);
 	ck_assert_int_eq(crowd_status(&crowd, 0, farewell), 0);
-	uint64_t stays = linger(&crowd, true);
-	farewell = linger(&crowd, false);
+	uint64_t stays = linger(true);
+	farewell = linger(false);
 	ck_assert_int_eq(crowd_status(&crowd, 2, compact), -1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, stays), -1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, farewell), -1);
@@ -81,17 +78,15 @@ TEST(a_farewell_goes_first_where_nothing_is_before_it)
 	ck_assert_int_eq(crowd_status(&crowd, 0, stays), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, farewell), 0);
 	crowd.peers[0].session.has_token = false;
-	crowd_deinit(&crowd);
 }
 
 TEST(it_comes_in_steps_and_nobody_notices)
 {
-	struct crowd crowd;
 	uint64_t dry, wet, read;
 	unsigned steps = 0;
 
-	scatter(&crowd);
-	dry = dry_run(&crowd, 2);
+	scatter();
+	dry = dry_run(2);
 	crowd_finish_all(&crowd);
 	wet = crowd_compact(&crowd, 2);
 	read = crowd_read(&crowd, 0, "last");
@@ -117,17 +112,15 @@ TEST(it_comes_in_steps_and_nobody_notices)
 	ck_assert_int_eq(crowd_reply(&crowd, 2, wet)->compacted->largest_free_after,
 			 crowd_reply(&crowd, 2, wet)->compacted->largest_free_before + 128);
 	world_check(&crowd.world);
-	crowd_deinit(&crowd);
 }
 
 TEST(cancelled_it_ends_with_what_has_moved)
 {
-	struct crowd crowd;
 	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
 	uint64_t compact;
 	size_t n;
 
-	scatter(&crowd);
+	scatter();
 	compact = crowd_compact(&crowd, 2);
 	crowd_finish(&crowd, 0);
 	cancel.request_id = compact;
@@ -146,15 +139,13 @@ TEST(cancelled_it_ends_with_what_has_moved)
 	crowd_finish_all(&crowd);
 	ck_assert_uint_eq(crowd_reply(&crowd, 2, compact)->compacted->n_moves, N + 1 - n);
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "last")), 9);
-	crowd_deinit(&crowd);
 }
 
 TEST(its_client_may_go_between_any_two_steps)
 {
 	for (unsigned steps = 0; steps < 4; steps++) {
-		struct crowd crowd;
-
-		scatter(&crowd);
+		crowd_again(&crowd);
+		scatter();
 		crowd_compact(&crowd, 2);
 		for (unsigned i = 0; i < steps && crowd.n_tasks; i++)
 			crowd_finish(&crowd, 0);
@@ -162,7 +153,6 @@ TEST(its_client_may_go_between_any_two_steps)
 		crowd_finish_all(&crowd);
 		ck_assert_uint_eq(crowd.peers[2].n_drained, 1);
 		ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "last")), 9);
-		crowd_deinit(&crowd);
 	}
 }
 
@@ -170,14 +160,13 @@ TEST(its_client_may_go_between_any_two_steps)
 TEST(who_waits_for_room_is_served_at_its_end)
 {
 	enum { ALL_W = CROWD_NPU_BYTES };
-	struct crowd crowd;
 	uint64_t most, waits, compact;
 
-	scatter(&crowd);
+	scatter();
 	/* All but the gap, and as much behind the last. */
 	most = crowd_alloc(&crowd, 0, "most", ALL_W - 128 * (N + 2) - 128);
 	ck_assert_int_eq(crowd_status(&crowd, 0, most), 0);
-	waits = alloc_wait(&crowd, 0, "two", 256);
+	waits = alloc_wait(0, "two", 256);
 	ck_assert_int_eq(crowd_status(&crowd, 0, waits), -1);
 	compact = crowd_compact(&crowd, 2);
 	crowd_finish(&crowd, 0);
@@ -190,7 +179,6 @@ TEST(who_waits_for_room_is_served_at_its_end)
 	ck_assert_int_eq(crowd_status(&crowd, 2, compact), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, waits), 0);
 	world_check(&crowd.world);
-	crowd_deinit(&crowd);
 }
 
 /* Wherever memory runs out, tensors are whole, and what is told of has moved. */
@@ -199,11 +187,11 @@ TEST(host_memory_may_run_out_anywhere)
 	bool hit = true;
 
 	for (size_t i = 1; hit; i++) {
-		struct crowd crowd;
 		uint64_t compact;
 		int status;
 
-		scatter(&crowd);
+		crowd_again(&crowd);
+		scatter();
 		crowd.world.fail_at = crowd.world.n_allocs + i;
 		compact = crowd_compact(&crowd, 2);
 		crowd_finish_all(&crowd);
@@ -213,17 +201,14 @@ TEST(host_memory_may_run_out_anywhere)
 		ck_assert(status >= 0 || crowd.peers[2].is_broken);
 		ck_assert(status < 1 || status == NPUMEM_RESOURCE_EXHAUSTED);
 		ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "last")), 9);
-		crowd_deinit(&crowd);
 	}
 }
 
 /* A kernel and a compaction of one uid: what comes after them of its own waits, what others send does not. */
 TEST(what_its_uid_lets_run_holds_nobody_else_back)
 {
-	struct crowd crowd;
 	uint64_t run, compact, own, other;
 
-	crowd_init(&crowd);
 	crowd_become(&crowd, 2, 1002);
 	crowd_alloc(&crowd, 0, "long", LONG_W);
 	crowd_alloc(&crowd, 0, "short", SHORT_W);
@@ -246,17 +231,14 @@ TEST(what_its_uid_lets_run_holds_nobody_else_back)
 	ck_assert_int_eq(crowd_status(&crowd, 1, compact), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, own), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 2, other), 0);
-	crowd_deinit(&crowd);
 }
 
 /* Others may send as much as they like: what runs by the time that its own is over is the last that it waits for.
  */
 TEST(others_do_not_keep_it_waiting_for_ever)
 {
-	struct crowd crowd;
 	uint64_t first, second, compact;
 
-	crowd_init(&crowd);
 	crowd_become(&crowd, 2, 1002);
 	crowd_alloc(&crowd, 0, "long", LONG_W);
 	crowd_alloc(&crowd, 2, "first", LONG_W);
@@ -276,16 +258,13 @@ TEST(others_do_not_keep_it_waiting_for_ever)
 	ck_assert_int_eq(crowd_status(&crowd, 2, second), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 2, second), 0);
-	crowd_deinit(&crowd);
 }
 
 /* Given up while it is held back, it leaves nobody waiting. */
 TEST(its_client_may_go_while_it_is_held_back)
 {
-	struct crowd crowd;
 	uint64_t own;
 
-	crowd_init(&crowd);
 	crowd_alloc(&crowd, 0, "long", LONG_W);
 	crowd_alloc(&crowd, 0, "short", SHORT_W);
 	crowd_fill(&crowd, 0, "long", 1);
@@ -294,5 +273,4 @@ TEST(its_client_may_go_while_it_is_held_back)
 	ck_assert_int_eq(crowd_status(&crowd, 0, own), -1);
 	crowd_close(&crowd, 1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, own), 0);
-	crowd_deinit(&crowd);
 }

@@ -1,13 +1,13 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
+FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
+
 TEST(info_tells_device_and_caller)
 {
-	struct talk talk;
 	Npumem__V1__InfoRequest request = NPUMEM__V1__INFO_REQUEST__INIT;
 	const Npumem__V1__Info *info;
 
-	talk_init(&talk);
 	ck_assert_int_eq(TALK(&talk, info, INFO, &request), 0);
 	info = talk.response->info;
 	ck_assert_int_eq(info->n_npus, 8);
@@ -22,7 +22,6 @@ TEST(info_tells_device_and_caller)
 	ck_assert_uint_gt(info->pid, 0);
 	ck_assert(info->version[0]);
 	ck_assert_uint_eq(info->features & NPUMEM__V1__FEATURE__FEATURE_SUBMIT, 1);
-	talk_deinit(&talk);
 }
 
 static void count_shutdowns(void *ctx, const struct session *session)
@@ -33,12 +32,10 @@ static void count_shutdowns(void *ctx, const struct session *session)
 
 TEST(shutdown_is_for_administrators)
 {
-	struct talk talk;
 	struct session admin;
 	Npumem__V1__ShutdownRequest request = NPUMEM__V1__SHUTDOWN_REQUEST__INIT;
 	unsigned n = 0;
 
-	talk_init(&talk);
 	ck_assert_int_eq(session_init(&admin, &talk.world.service, 500, 0, NULL), 0);
 	talk.rpc->shut_down = count_shutdowns;
 	talk.rpc->ctx = &n;
@@ -49,16 +46,13 @@ TEST(shutdown_is_for_administrators)
 	ck_assert_uint_eq(n, 1);
 	talk.rpc->shut_down = NULL;
 	session_deinit(&admin);
-	talk_deinit(&talk);
 }
 
 TEST(stat_adds_up)
 {
-	struct talk talk;
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
 	const Npumem__V1__Stat *stat;
 
-	talk_init(&talk);
 	talk_tensor(&talk, "x");
 	ck_assert_int_eq(TALK(&talk, stat, STAT, &request), 0);
 	stat = talk.response->stat;
@@ -68,56 +62,50 @@ TEST(stat_adds_up)
 	ck_assert_int_eq(stat->tensors, 1);
 	ck_assert_int_eq(stat->views, 0);
 	ck_assert_int_eq(stat->sessions, 2); /* of its uid; there is a stranger */
-	talk_deinit(&talk);
 }
 
-static int dump(struct talk *talk, struct session *session, int64_t npu, int64_t offset, int64_t bytes)
+static int dump(struct session *session, int64_t npu, int64_t offset, int64_t bytes)
 {
 	Npumem__V1__DumpRequest request = NPUMEM__V1__DUMP_REQUEST__INIT;
 
 	request.npu = npu;
 	request.offset = offset;
 	request.bytes = bytes;
-	return TALK_AS(talk, session, dump, DUMP, &request);
+	return TALK_AS(&talk, session, dump, DUMP, &request);
 }
 
 TEST(dump_gives_raw_bytes_to_whom_they_belong)
 {
-	struct talk talk;
 	uint64_t handle;
 
-	talk_init(&talk);
 	handle = talk_tensor(&talk, "x");
 	ck_assert_int_eq(talk_fill(&talk, handle, 0x2a), 0);
-	ck_assert_int_eq(dump(&talk, &talk.session, 3, 0, 24), 0);
+	ck_assert_int_eq(dump(&talk.session, 3, 0, 24), 0);
 	ck_assert_uint_eq(talk.response->dump->data.len, 24);
 	ck_assert_uint_eq(talk.response->dump->data.data[15], 0x2a);
 	ck_assert_uint_eq(talk.response->dump->data.data[16], 0);
-	ck_assert_int_eq(dump(&talk, &talk.stranger, 3, 0, 24), NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_eq(dump(&talk.stranger, 3, 0, 24), NPUMEM_PERMISSION_DENIED);
 	talk_says(&talk, "a tensor of uid 1001 (128 bytes per NPU)");
-	ck_assert_int_eq(dump(&talk, &talk.stranger, 3, 8191, 1), 0);
-	ck_assert_int_eq(dump(&talk, &talk.session, 8, 0, 1), NPUMEM_INVALID);
+	ck_assert_int_eq(dump(&talk.stranger, 3, 8191, 1), 0);
+	ck_assert_int_eq(dump(&talk.session, 8, 0, 1), NPUMEM_INVALID);
 	talk_says(&talk, "NPU 8");
-	ck_assert_int_eq(dump(&talk, &talk.session, 0, 0, 8193), NPUMEM_INVALID);
-	ck_assert_int_eq(dump(&talk, &talk.session, 0, -1, 1), NPUMEM_INVALID);
-	talk_deinit(&talk);
+	ck_assert_int_eq(dump(&talk.session, 0, 0, 8193), NPUMEM_INVALID);
+	ck_assert_int_eq(dump(&talk.session, 0, -1, 1), NPUMEM_INVALID);
 }
 
-static int plan(struct talk *talk, Npumem__V1__Spec *spec)
+static int plan(Npumem__V1__Spec *spec)
 {
 	Npumem__V1__PlanRequest request = NPUMEM__V1__PLAN_REQUEST__INIT;
 
 	request.spec = spec;
-	return TALK(talk, plan, PLAN, &request);
+	return TALK(&talk, plan, PLAN, &request);
 }
 
 TEST(plan_answers_without_allocating)
 {
-	struct talk talk;
 	struct talk_spec spec;
 
-	talk_init(&talk);
-	ck_assert_int_eq(plan(&talk, talk_spec(&spec, 9, 16)), 0);
+	ck_assert_int_eq(plan(talk_spec(&spec, 9, 16)), 0);
 	ck_assert_int_eq(talk.response->plan->place->channels_per_npu, 2);
 	ck_assert_int_eq(talk.response->plan->place->address_given_case, 0);
 	ck_assert_int_eq((int)talk.response->plan->place->layout, NPUMEM_ALIGNED);
@@ -126,56 +114,50 @@ TEST(plan_answers_without_allocating)
 	spec.spec.layout = NPUMEM__V1__LAYOUT__MATRIX;
 	spec.spec.rows = 4;
 	spec.spec.cols = 1000;
-	ck_assert_int_eq(plan(&talk, &spec.spec), 0);
+	ck_assert_int_eq(plan(&spec.spec), 0);
 	ck_assert_uint_gt(talk.response->plan->n_widths, 0);
 	ck_assert_int_eq(talk.response->plan->widths[0]->w, talk.response->plan->place->w);
 	ck_assert_int_eq(world_n_tensors(&talk.world), 0);
-	talk_deinit(&talk);
 }
 
 TEST(what_only_the_wire_can_get_wrong_in_a_spec)
 {
-	struct talk talk;
 	struct talk_spec spec;
 
-	talk_init(&talk);
-	ck_assert_int_eq(plan(&talk, NULL), NPUMEM_INVALID);
+	ck_assert_int_eq(plan(NULL), NPUMEM_INVALID);
 	talk_spec(&spec, 8, 8)->dtype = (Npumem__V1__Dtype)77;
-	ck_assert_int_eq(plan(&talk, &spec.spec), NPUMEM_INVALID);
+	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
 	talk_says(&talk, "dtype 77");
 	talk_spec(&spec, 8, 8)->layout = (Npumem__V1__Layout)-5;
-	ck_assert_int_eq(plan(&talk, &spec.spec), NPUMEM_INVALID);
+	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
 	talk_says(&talk, "layout -5");
 	talk_spec(&spec, 8, 8)->mode = (Npumem__V1__Mode)9;
-	ck_assert_int_eq(plan(&talk, &spec.spec), NPUMEM_INVALID);
+	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
 	talk_says(&talk, "mode 9");
 	talk_spec(&spec, 8, 8)->frac_bits_given_case = NPUMEM__V1__SPEC__FRAC_BITS_GIVEN_FRAC_BITS;
 	spec.spec.frac_bits = -1;
-	ck_assert_int_eq(plan(&talk, &spec.spec), NPUMEM_INVALID);
+	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
 	talk_says(&talk, "frac_bits -1");
 	talk_spec(&spec, 8, 8)->start_npu_given_case = NPUMEM__V1__SPEC__START_NPU_GIVEN_START_NPU;
 	spec.spec.start_npu = -1;
-	ck_assert_int_eq(plan(&talk, &spec.spec), NPUMEM_INVALID);
+	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
 	talk_spec(&spec, 8, 8)->address_given_case = NPUMEM__V1__SPEC__ADDRESS_GIVEN_ADDRESS;
 	spec.spec.address = INT64_MIN;
-	ck_assert_int_eq(plan(&talk, &spec.spec), NPUMEM_INVALID);
+	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
 	talk_says(&talk, "address");
 	talk_spec(&spec, INT64_MAX, INT64_MAX);
-	ck_assert_int_eq(plan(&talk, &spec.spec), NPUMEM_INVALID);
+	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
 	talk_spec(&spec, -1, 1);
-	ck_assert_int_eq(plan(&talk, &spec.spec), NPUMEM_INVALID);
-	talk_deinit(&talk);
+	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
 }
 
 TEST(compact_moves_and_tells)
 {
-	struct talk talk;
 	Npumem__V1__CompactRequest request = NPUMEM__V1__COMPACT_REQUEST__INIT;
 	Npumem__V1__FreeRequest free_request = NPUMEM__V1__FREE_REQUEST__INIT;
 	Npumem__V1__Ref ref, *list = &ref;
 	uint64_t moved;
 
-	talk_init(&talk);
 	ref = talk_ref(talk_tensor(&talk, ""), "");
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.stranger, "theirs", 8, 16), 0);
 	moved = talk_tensor(&talk, "mine");
@@ -198,5 +180,4 @@ TEST(compact_moves_and_tells)
 	ck_assert_int_eq(talk.response->compacted->largest_free_after, 8192 - 256);
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, moved, 0, 0), 0);
 	ck_assert_int_eq(talk.response->done->data.data[127], 7);
-	talk_deinit(&talk);
 }

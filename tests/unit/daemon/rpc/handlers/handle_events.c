@@ -5,6 +5,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+
 static uint64_t now_ns, alarm_ns;
 
 static uint64_t test_clock(void)
@@ -18,38 +20,37 @@ static void set_alarm(void *ctx, uint64_t at_ns)
 	alarm_ns = at_ns;
 }
 
-static void begin(struct crowd *crowd)
+static void begin(void)
 {
-	crowd_init(crowd);
 	now_ns = 1000000000;
 	alarm_ns = UINT64_MAX;
-	crowd->rpc->now_ns = test_clock;
-	crowd->rpc->set_alarm = set_alarm;
-	crowd_alloc(crowd, 0, "x", LONG_W);
+	crowd.rpc->now_ns = test_clock;
+	crowd.rpc->set_alarm = set_alarm;
+	crowd_alloc(&crowd, 0, "x", LONG_W);
 }
 
-static uint64_t subscribe(struct crowd *crowd, unsigned from, char *kind)
+static uint64_t subscribe(unsigned from, char *kind)
 {
 	Npumem__V1__SubscribeRequest request = NPUMEM__V1__SUBSCRIBE_REQUEST__INIT;
 
 	request.n_kinds = kind != NULL;
 	request.kinds = &kind;
-	return CROWD_SEND(crowd, from, subscribe, SUBSCRIBE, &request);
+	return CROWD_SEND(&crowd, from, subscribe, SUBSCRIBE, &request);
 }
 
-static uint64_t submit(struct crowd *crowd, unsigned from)
+static uint64_t submit(unsigned from)
 {
 	static const struct crowd_op ops[] = {{.kind = 'f', .first = "x"}, {.kind = 'f', .first = "x"}};
-	uint64_t id = crowd_list(crowd, from, ops, 2);
+	uint64_t id = crowd_list(&crowd, from, ops, 2);
 
-	ck_assert_int_eq(crowd_status(crowd, from, id), -1);
+	ck_assert_int_eq(crowd_status(&crowd, from, id), -1);
 	return id;
 }
 
 /* The event that came, which is then forgotten: whether there was one. */
-static bool told(struct crowd *crowd, unsigned to, uint64_t id)
+static bool told(unsigned to, uint64_t id)
 {
-	struct reply_of *event = &crowd->peers[to].replies[0];
+	struct reply_of *event = &crowd.peers[to].replies[0];
 
 	if (!event->turn)
 		return false;
@@ -60,90 +61,85 @@ static bool told(struct crowd *crowd, unsigned to, uint64_t id)
 	return true;
 }
 
-static void ring(struct crowd *crowd, uint64_t ns)
+static void ring(uint64_t ns)
 {
 	now_ns += ns;
 	alarm_ns = UINT64_MAX;
-	rpc_tick(crowd->rpc);
+	rpc_tick(crowd.rpc);
 }
 
 TEST(progress_is_looked_for_where_somebody_follows)
 {
-	struct crowd crowd;
 	uint64_t id;
 
-	begin(&crowd);
+	begin();
 	crowd_become(&crowd, 2, 1002);
-	id = submit(&crowd, 0);
+	id = submit(0);
 	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
-	subscribe(&crowd, 0, "freed");
+	subscribe(0, "freed");
 	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
 	/* What runs already is found at once; for another uid there is nothing to look for. */
-	subscribe(&crowd, 2, "progress");
-	ring(&crowd, 0);
+	subscribe(2, "progress");
+	ring(0);
 	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
-	subscribe(&crowd, 0, "progress");
+	subscribe(0, "progress");
 	ck_assert_uint_le(alarm_ns, now_ns);
-	ring(&crowd, 0);
+	ring(0);
 	ck_assert_uint_eq(alarm_ns, now_ns + 100000000);
-	ring(&crowd, 99999999);
-	ck_assert(!told(&crowd, 0, id));
-	ring(&crowd, 1);
-	ck_assert(told(&crowd, 0, id));
-	ck_assert(!told(&crowd, 2, id));
+	ring(99999999);
+	ck_assert(!told(0, id));
+	ring(1);
+	ck_assert(told(0, id));
+	ck_assert(!told(2, id));
 	ck_assert_uint_eq(alarm_ns, now_ns + 100000000);
 	crowd_finish_all(&crowd);
-	ring(&crowd, 100000000);
-	ck_assert(!told(&crowd, 0, id));
+	ring(100000000);
+	ck_assert(!told(0, id));
 	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
 	/* One that is followed from its beginning. */
-	id = submit(&crowd, 0);
+	id = submit(0);
 	ck_assert_uint_eq(alarm_ns, now_ns + 100000000);
-	ring(&crowd, 100000000);
-	ck_assert(told(&crowd, 0, id));
-	crowd_deinit(&crowd);
+	ring(100000000);
+	ck_assert(told(0, id));
 }
 
 /* Whose it is says who hears of it, and how the tensors are called there. */
 TEST(progress_is_told_to_who_may_see_it)
 {
-	struct crowd crowd;
 	const Npumem__V1__Event *event;
 	uint64_t id;
 
-	begin(&crowd);
+	begin();
 	crowd_become(&crowd, 2, 0);
-	subscribe(&crowd, 1, "progress");
-	subscribe(&crowd, 2, "progress");
-	id = submit(&crowd, 0);
+	subscribe(1, "progress");
+	subscribe(2, "progress");
+	id = submit(0);
 	ck_assert_uint_eq(alarm_ns, now_ns + 100000000);
-	ring(&crowd, 100000000);
+	ring(100000000);
 	event = crowd.peers[1].replies[0].response->event;
 	ck_assert_str_eq(event->message, "submit x");
 	ck_assert_uint_eq(event->uid, 1001);
 	ck_assert_uint_eq(event->session, crowd.peers[0].session.id);
-	ck_assert(told(&crowd, 1, id));
+	ck_assert(told(1, id));
 	ck_assert_str_eq(crowd.peers[2].replies[0].response->event->message, "submit 1001:x");
-	ck_assert(told(&crowd, 2, id));
+	ck_assert(told(2, id));
 	crowd_finish_all(&crowd);
 	/* Its session may go in the middle. */
-	submit(&crowd, 0);
+	submit(0);
 	crowd_close(&crowd, 0);
-	ring(&crowd, 100000000);
+	ring(100000000);
 	crowd_finish_all(&crowd);
-	ring(&crowd, 100000000);
+	ring(100000000);
 	ck_assert_ptr_null(crowd.rpc->followed);
-	crowd_deinit(&crowd);
 }
 
 /* However many run and follow, a look tells a bounded number, and those left over later. */
 TEST(a_look_is_bounded)
 {
-	struct crowd crowd;
 	struct events_subscriber *followers[200];
 	unsigned told = 0;
 
-	begin(&crowd);
+	begin();
 	crowd.world.service.limits.ordinary.most[LIMITS_FOLLOWERS] = 1000;
 	for (unsigned i = 0; i < 200; i++)
 		followers[i] = events_subscribe(&crowd.world.service, &crowd.peers[1].session, &crowd.peers[1].rpc,
@@ -167,26 +163,23 @@ TEST(a_look_is_bounded)
 		ck_assert_uint_eq(followers[i]->n, 3);
 		events_unsubscribe(&crowd.world.service, followers[i]);
 	}
-	crowd_deinit(&crowd);
 }
 
 TEST(followers_are_counted)
 {
-	struct crowd crowd;
 	struct limits_table *limits;
 
-	begin(&crowd);
+	begin();
 	limits = &crowd.world.service.limits;
 	limits->ordinary.most[LIMITS_FOLLOWERS] = 1;
-	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(&crowd, 0, "freed")), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(&crowd, 0, "sealed")), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 1, subscribe(&crowd, 1, "freed")), NPUMEM_RESOURCE_EXHAUSTED);
-	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(&crowd, 0, NULL)), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(0, "freed")), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(0, "sealed")), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, subscribe(1, "freed")), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(0, NULL)), 0);
 	ck_assert_uint_eq(limits->now[LIMITS_FOLLOWERS], 0);
-	ck_assert_int_eq(crowd_status(&crowd, 1, subscribe(&crowd, 1, "freed")), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, subscribe(1, "freed")), 0);
 	crowd_close(&crowd, 1);
-	ck_assert_int_eq(crowd_status(&crowd, 2, subscribe(&crowd, 2, "freed")), 0);
-	crowd_deinit(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 2, subscribe(2, "freed")), 0);
 }
 
 static struct {
@@ -226,10 +219,9 @@ TEST(an_event_without_host_memory_is_counted_as_lost)
 		for (int extra = 0; extra < EVENTS_MESSAGE_BYTES; extra += 9) {
 			struct event event = {.kind = EVENTS_PROGRESS};
 			struct events_subscriber *to;
-			struct crowd crowd;
-
-			begin(&crowd);
-			subscribe(&crowd, 0, "progress");
+			crowd_again(&crowd);
+			begin();
+			subscribe(0, "progress");
 			to = crowd.peers[0].rpc.subscriber;
 			crowd.peers[0].rpc.deliver = hear;
 			memset(&heard, 0, sizeof(heard));
@@ -248,7 +240,6 @@ TEST(an_event_without_host_memory_is_counted_as_lost)
 			events_unsubscribe(&crowd.world.service, to);
 			crowd.peers[0].rpc.subscriber = NULL;
 			crowd.peers[0].rpc.deliver = crowd_deliver;
-			crowd_deinit(&crowd);
 		}
 	}
 }

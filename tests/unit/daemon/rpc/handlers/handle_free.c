@@ -2,24 +2,24 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
-static uint64_t list(struct crowd *crowd, unsigned from)
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+
+static uint64_t list(unsigned from)
 {
 	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
 
-	return CROWD_SEND(crowd, from, list, LIST, &request);
+	return CROWD_SEND(&crowd, from, list, LIST, &request);
 }
 
 /* What a free that came first finds only when it is looked at may be a view whose own answer is not out yet. */
 TEST(a_view_is_answered_before_it_goes)
 {
-	struct crowd crowd;
 	uint64_t view, free;
 
-	crowd_init(&crowd);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_alloc(&crowd, 0, "B", LONG_W);
 	crowd_fill(&crowd, 1, "A", 1);
-	list(&crowd, 1);
+	list(1);
 	free = crowd_free(&crowd, 1, "v");
 	crowd_fill(&crowd, 0, "B", 1);
 	view = crowd_view(&crowd, 0, "v", 0, "B", LONG_W);
@@ -31,25 +31,24 @@ TEST(a_view_is_answered_before_it_goes)
 	ck_assert_int_eq(crowd_status(&crowd, 0, view), 0);
 	ck_assert_str_eq(crowd_reply(&crowd, 0, view)->tensor->name, "v");
 	ck_assert_int_eq(crowd_status(&crowd, 1, free), 0);
-	crowd_deinit(&crowd);
 }
 
-static uint64_t rename_to(struct crowd *crowd, unsigned from, const char *old, const char *name)
+static uint64_t rename_to(unsigned from, const char *old, const char *name)
 {
 	Npumem__V1__RenameRequest request = NPUMEM__V1__RENAME_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, old);
 
 	request.tensor = &ref;
 	request.name = (char *)name;
-	return CROWD_SEND(crowd, from, rename, RENAME, &request);
+	return CROWD_SEND(&crowd, from, rename, RENAME, &request);
 }
 
-static size_t n_listed(struct crowd *crowd, unsigned from)
+static size_t n_listed(unsigned from)
 {
-	uint64_t id = list(crowd, from);
+	uint64_t id = list(from);
 
-	ck_assert_int_eq(crowd_status(crowd, from, id), 0);
-	return crowd_reply(crowd, from, id)->list->n_tensors;
+	ck_assert_int_eq(crowd_status(&crowd, from, id), 0);
+	return crowd_reply(&crowd, from, id)->list->n_tensors;
 }
 
 /* A name is free, and nobody is told that its tensor is gone, when nothing uses the bytes any more: not earlier,
@@ -57,21 +56,19 @@ static size_t n_listed(struct crowd *crowd, unsigned from)
 TEST(a_name_is_free_when_the_free_takes_effect)
 {
 	static const char strangers[] = "1001:A";
-	struct crowd crowd;
 	uint64_t free, open, alloc, view, renamed;
 
-	crowd_init(&crowd);
 	crowd_become(&crowd, 2, 1002);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_alloc(&crowd, 0, "B", LONG_W);
 	for (unsigned kind = 0; kind < 4; kind++) {
 		crowd_fill(&crowd, 0, "A", 1);
 		free = crowd_free(&crowd, 0, "A");
-		ck_assert_uint_eq(n_listed(&crowd, 1), 2);
+		ck_assert_uint_eq(n_listed(1), 2);
 		open = kind == 0 ? crowd_open(&crowd, 1, "A") : 0;
 		alloc = kind == 1 ? crowd_alloc(&crowd, 1, "A", SHORT_W) : 0;
 		view = kind == 2 ? crowd_view(&crowd, 1, "A", 0, "B", LONG_W) : 0;
-		renamed = kind == 3 ? rename_to(&crowd, 1, "B", "A") : 0;
+		renamed = kind == 3 ? rename_to(1, "B", "A") : 0;
 		ck_assert_uint_eq(crowd.n_tasks, 1);
 		ck_assert_int_eq(crowd_status(&crowd, 1, open + alloc + view + renamed), -1);
 		/* Who may not see it is not told that it goes. */
@@ -86,24 +83,21 @@ TEST(a_name_is_free_when_the_free_takes_effect)
 		ck_assert_int_eq(crowd_status(&crowd, 0, free), 0);
 		ck_assert_int_eq(crowd_status(&crowd, 1, open + alloc + view + renamed),
 				 kind ? 0 : NPUMEM_NOT_FOUND);
-		ck_assert_uint_eq(n_listed(&crowd, 1), kind == 1 || kind == 2 ? 2 : 1);
+		ck_assert_uint_eq(n_listed(1), kind == 1 || kind == 2 ? 2 : 1);
 		if (kind != 3)
 			crowd_free(&crowd, 1, kind ? "A" : "");
 		crowd_finish_all(&crowd);
 		crowd_alloc(&crowd, 1, kind == 3 ? "B" : "A", LONG_W);
 	}
-	crowd_deinit(&crowd);
 }
 
 /* It would be told of what is not there any more. */
 TEST(who_may_do_less_waits_to_see_too)
 {
-	struct crowd crowd;
 	Npumem__V1__GrantRequest request = NPUMEM__V1__GRANT_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "A");
 	uint64_t fill;
 
-	crowd_init(&crowd);
 	crowd_become(&crowd, 1, 1002);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	request.tensor = &ref;
@@ -118,19 +112,16 @@ TEST(who_may_do_less_waits_to_see_too)
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), NPUMEM_NOT_FOUND);
-	crowd_deinit(&crowd);
 }
 
 /* What waits at its session's gate has not arrived: a free that others sent later goes before it. */
 TEST(what_waits_at_the_gate_is_behind_a_free)
 {
-	struct crowd crowd;
 	uint64_t fill, alloc, free;
 
-	crowd_init(&crowd);
 	crowd_alloc(&crowd, 0, "C", LONG_W);
 	crowd_fill(&crowd, 1, "C", 1);
-	list(&crowd, 1);
+	list(1);
 	fill = crowd_fill(&crowd, 1, "A", 5);
 	alloc = crowd_alloc(&crowd, 1, "A", SHORT_W);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
@@ -144,20 +135,17 @@ TEST(what_waits_at_the_gate_is_behind_a_free)
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), NPUMEM_NOT_FOUND);
 	ck_assert_int_eq(crowd_status(&crowd, 1, alloc), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, free), 0);
-	crowd_deinit(&crowd);
 }
 
 TEST(nobody_goes_before_a_free_that_has_arrived)
 {
-	struct crowd crowd;
 	Npumem__V1__FreeRequest request = NPUMEM__V1__FREE_REQUEST__INIT;
 	Npumem__V1__Ref refs[2] = {talk_ref(0, "A"), talk_ref(0, "C")}, *both[2] = {&refs[0], &refs[1]};
 	uint64_t renamed, free;
 
-	crowd_init(&crowd);
 	crowd_alloc(&crowd, 0, "C", LONG_W);
 	crowd_fill(&crowd, 1, "C", 1);
-	renamed = rename_to(&crowd, 1, "A", "Q");
+	renamed = rename_to(1, "A", "Q");
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	request.n_tensors = 2;
 	request.tensors = both;
@@ -168,7 +156,6 @@ TEST(nobody_goes_before_a_free_that_has_arrived)
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, free), 0);
 	ck_assert_int_eq(crowd_reply(&crowd, 0, free)->freed->tensors, 2);
-	crowd_deinit(&crowd);
 }
 
 /* Of two calls in one message the later one counts, and nothing of the earlier one does: what takes long is left
@@ -181,10 +168,8 @@ TEST(a_payload_before_it_does_not_keep_it_on_the_loop, .to = 2)
 	Npumem__V1__FreeRequest free = NPUMEM__V1__FREE_REQUEST__INIT;
 	Npumem__V1__Request first = NPUMEM__V1__REQUEST__INIT, request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "slow"), *refs = &ref;
-	struct crowd crowd;
 	uint64_t id;
 
-	crowd_init(&crowd);
 	crowd_slow(&crowd, "slow");
 	write.tensor = &ref;
 	write.data = (ProtobufCBinaryData){sizeof(payload), payload};
@@ -202,5 +187,4 @@ TEST(a_payload_before_it_does_not_keep_it_on_the_loop, .to = 2)
 	ck_assert_int_eq(crowd_status(&crowd, 0, id), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, id), 0);
-	crowd_deinit(&crowd);
 }

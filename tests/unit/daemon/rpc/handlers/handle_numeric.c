@@ -3,10 +3,12 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
-static int ask(struct talk *talk, Npumem__V1__NumericRequest *request, int question)
+FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
+
+static int ask(Npumem__V1__NumericRequest *request, int question)
 {
 	request->question_case = (Npumem__V1__NumericRequest__QuestionCase)question;
-	return TALK(talk, numeric, NUMERIC, request);
+	return TALK(&talk, numeric, NUMERIC, request);
 }
 
 static Npumem__V1__NumericFormat format(int64_t integer_bits, int64_t frac_bits)
@@ -29,9 +31,7 @@ TEST(formats_of_results)
 		{NPUMEM__V1__NUMERIC_REQUEST__QUESTION_DIV, 16, 16, 7, 10, 9, 6},
 		{NPUMEM__V1__NUMERIC_REQUEST__QUESTION_DIV, 7, 8, 3, 12, 4, -4},
 	};
-	struct talk talk;
 
-	talk_init(&talk);
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
 		Npumem__V1__NumericPair pair = NPUMEM__V1__NUMERIC_PAIR__INIT;
@@ -42,7 +42,7 @@ TEST(formats_of_results)
 		pair.x = &x;
 		pair.y = &y;
 		request.mul = &pair;
-		ck_assert_int_eq(ask(&talk, &request, cases[i].question), 0);
+		ck_assert_int_eq(ask(&request, cases[i].question), 0);
 		result = talk.response->numeric->result;
 		ck_assert_int_eq(result->format->integer_bits, cases[i].m);
 		ck_assert_int_eq(result->format->frac_bits, cases[i].n);
@@ -51,49 +51,43 @@ TEST(formats_of_results)
 		ck_assert_int_ge(result->every->integer_bits, cases[i].m);
 		ck_assert_int_eq(result->shift_y, i == 0 ? 3 : 0);
 		x.integer_bits = -60;
-		ck_assert_int_eq(ask(&talk, &request, cases[i].question), NPUMEM_INVALID);
+		ck_assert_int_eq(ask(&request, cases[i].question), NPUMEM_INVALID);
 		talk_says(&talk, "bits beside the sign, fewer than 0");
 		pair.y = NULL;
-		ck_assert_int_eq(ask(&talk, &request, cases[i].question), NPUMEM_INVALID);
+		ck_assert_int_eq(ask(&request, cases[i].question), NPUMEM_INVALID);
 		talk_says(&talk, "the format of y is not given");
 	}
-	talk_deinit(&talk);
 }
 
 TEST(a_sum)
 {
-	struct talk talk;
 	Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
 	Npumem__V1__NumericSum sum = NPUMEM__V1__NUMERIC_SUM__INIT;
 	Npumem__V1__NumericFormat x = format(3, 4);
 
-	talk_init(&talk);
 	sum.x = &x;
 	sum.n = 34;
 	request.sum = &sum;
-	ck_assert_int_eq(ask(&talk, &request, NPUMEM__V1__NUMERIC_REQUEST__QUESTION_SUM), 0);
+	ck_assert_int_eq(ask(&request, NPUMEM__V1__NUMERIC_REQUEST__QUESTION_SUM), 0);
 	ck_assert_int_eq(talk.response->numeric->result->extra_bits, 6);
 	ck_assert_int_eq(talk.response->numeric->result->format->integer_bits, 9);
 	ck_assert_int_eq(talk.response->numeric->result->every->frac_bits, 4);
 	sum.n = -34;
-	ck_assert_int_eq(ask(&talk, &request, NPUMEM__V1__NUMERIC_REQUEST__QUESTION_SUM), NPUMEM_INVALID);
+	ck_assert_int_eq(ask(&request, NPUMEM__V1__NUMERIC_REQUEST__QUESTION_SUM), NPUMEM_INVALID);
 	talk_says(&talk, "a sum of -34 values");
-	talk_deinit(&talk);
 }
 
 TEST(a_bound)
 {
-	struct talk talk;
 	Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
 	Npumem__V1__NumericTerms terms = NPUMEM__V1__NUMERIC_TERMS__INIT;
 	const int question = NPUMEM__V1__NUMERIC_REQUEST__QUESTION_BOUND;
 	const Npumem__V1__NumericBound *bound;
 
-	talk_init(&talk);
 	request.bound = &terms;
 	terms.data_dtype = terms.weights_dtype = NPUMEM__V1__DTYPE__FX16;
 	terms.n = 512;
-	ck_assert_int_eq(ask(&talk, &request, question), 0);
+	ck_assert_int_eq(ask(&request, question), 0);
 	bound = talk.response->numeric->bound;
 	ck_assert_int_eq(bound->accumulator_bits, 40);
 	ck_assert_int_eq(bound->safe, 511);
@@ -105,30 +99,29 @@ TEST(a_bound)
 	ck_assert_str_eq(bound->breaks,
 			 "512 products of -32768 * -32768 reach 2^39 = 549755813888, past 549755813887");
 	terms.has_bias = true;
-	ck_assert_int_eq(ask(&talk, &request, question), 0);
+	ck_assert_int_eq(ask(&request, question), 0);
 	ck_assert_int_eq(talk.response->numeric->bound->safe, 510);
 	terms.bias_frac_bits_given_case = NPUMEM__V1__NUMERIC_TERMS__BIAS_FRAC_BITS_GIVEN_BIAS_FRAC_BITS;
 	terms.bias_frac_bits = 20;
-	ck_assert_int_eq(ask(&talk, &request, question), NPUMEM_INVALID);
+	ck_assert_int_eq(ask(&request, question), NPUMEM_INVALID);
 	talk_says(&talk, "the bias has 20 frac_bits, but those of data and weights are not given");
 	terms.data_frac_bits_given_case = NPUMEM__V1__NUMERIC_TERMS__DATA_FRAC_BITS_GIVEN_DATA_FRAC_BITS;
 	terms.weights_frac_bits_given_case = NPUMEM__V1__NUMERIC_TERMS__WEIGHTS_FRAC_BITS_GIVEN_WEIGHTS_FRAC_BITS;
 	terms.data_frac_bits = 11;
 	terms.weights_frac_bits = 8;
-	ck_assert_int_eq(ask(&talk, &request, question), NPUMEM_INVALID);
+	ck_assert_int_eq(ask(&request, question), NPUMEM_INVALID);
 	talk_says(&talk, "the bias has 20 frac_bits, more than the 19 of data (11) and weights (8)");
 	ck_assert_int_eq(talk_field(&talk, "value"), 20);
 	ck_assert_int_eq(talk_field(&talk, "expected"), 19);
 	terms.bias_frac_bits = 19;
-	ck_assert_int_eq(ask(&talk, &request, question), 0);
+	ck_assert_int_eq(ask(&request, question), 0);
 	ck_assert_int_eq(talk.response->numeric->bound->safe, 511);
 	terms.bias_frac_bits = -1;
-	ck_assert_int_eq(ask(&talk, &request, question), NPUMEM_INVALID);
+	ck_assert_int_eq(ask(&request, question), NPUMEM_INVALID);
 	talk_says(&talk, "bias: -1 frac_bits is below 0");
 	terms.data_dtype = (Npumem__V1__Dtype)77;
-	ck_assert_int_eq(ask(&talk, &request, question), NPUMEM_INVALID);
+	ck_assert_int_eq(ask(&request, question), NPUMEM_INVALID);
 	talk_says(&talk, "data type 77");
-	talk_deinit(&talk);
 }
 
 /* The seed's convolution. */
@@ -181,21 +174,19 @@ static void convolution_init(struct convolution *to)
 	to->request.advise = &to->advise;
 }
 
-static int ask_convolution(struct talk *talk, struct convolution *convolution)
+static int ask_convolution(struct convolution *convolution)
 {
-	return ask(talk, &convolution->request, NPUMEM__V1__NUMERIC_REQUEST__QUESTION_ADVISE);
+	return ask(&convolution->request, NPUMEM__V1__NUMERIC_REQUEST__QUESTION_ADVISE);
 }
 
 TEST(a_convolution)
 {
-	struct talk talk;
 	struct convolution convolution;
 	const Npumem__V1__NumericAdvice *advice;
 	const Npumem__V1__NumericAccumulator *sum;
 
-	talk_init(&talk);
 	convolution_init(&convolution);
-	ck_assert_int_eq(ask_convolution(&talk, &convolution), 0);
+	ck_assert_int_eq(ask_convolution(&convolution), 0);
 	advice = talk.response->numeric->advice;
 	ck_assert_uint_eq(advice->n_sums, 1);
 	ck_assert(advice->can_overflow && advice->saturates);
@@ -226,58 +217,51 @@ TEST(a_convolution)
 	/* What is not given is not there in the answer. */
 	for (unsigned i = 0; i < 4; i++)
 		convolution.operands[i].frac_bits_given_case = 0;
-	ck_assert_int_eq(ask_convolution(&talk, &convolution), 0);
+	ck_assert_int_eq(ask_convolution(&convolution), 0);
 	ck_assert_int_eq(talk.response->numeric->advice->sums[0]->data_frac_bits_given_case, 0);
 	ck_assert_int_eq(talk.response->numeric->advice->sums[0]->terms->weights_frac_bits_given_case, 0);
 	ck_assert_int_eq(talk.response->numeric->advice->out_frac_bits_given_case, 0);
-	talk_deinit(&talk);
 }
 
 TEST(advice_refused)
 {
-	struct talk talk;
 	struct convolution convolution;
 
-	talk_init(&talk);
 	convolution_init(&convolution);
 	convolution.operands[2].frac_bits = 27;
-	ck_assert_int_eq(ask_convolution(&talk, &convolution), NPUMEM_INVALID);
+	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
 	talk_says(&talk, "the bias has 27 frac_bits, more than the 26 of data (11) and weights (15)");
 	convolution.operands[2].frac_bits = -5;
-	ck_assert_int_eq(ask_convolution(&talk, &convolution), NPUMEM_INVALID);
+	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
 	talk_says(&talk, "bias: -5 frac_bits is below 0");
 	convolution_init(&convolution);
 	convolution.shapes[1].n = 63;
-	ck_assert_int_eq(ask_convolution(&talk, &convolution), NPUMEM_INVALID);
+	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
 	talk_says(&talk, "conv2d: n of weights is 63, but c of in is 64");
 	convolution.advise.kernel = (char *)"conv3d";
-	ck_assert_int_eq(ask_convolution(&talk, &convolution), NPUMEM_INVALID);
+	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
 	talk_says(&talk, "\"conv3d\" is not a kernel that adds up");
 	convolution_init(&convolution);
 	convolution.param.n_values = NPUMEM_PARAM_VALUES_MAX + 1;
-	ck_assert_int_eq(ask_convolution(&talk, &convolution), NPUMEM_INVALID);
+	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
 	talk_says(&talk, "parameter 1 has 5 values, and at most 4 are possible");
 	convolution_init(&convolution);
 	convolution.advise.n_params = NPUMEM_PARAMS_MAX + 1;
-	ck_assert_int_eq(ask_convolution(&talk, &convolution), NPUMEM_INVALID);
+	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
 	talk_says(&talk, "4 operands and 41 parameters, and at most 40 and 40 are possible");
 	convolution_init(&convolution);
 	convolution.param.key = (Npumem__V1__ParamKey)-3;
-	ck_assert_int_eq(ask_convolution(&talk, &convolution), NPUMEM_INVALID);
+	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
 	talk_says(&talk, "there is no parameter -3");
 	convolution.advise.weights_dtype = (Npumem__V1__Dtype)99;
-	ck_assert_int_eq(ask_convolution(&talk, &convolution), NPUMEM_INVALID);
+	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
 	talk_says(&talk, "weights type 99");
-	talk_deinit(&talk);
 }
 
 TEST(no_question)
 {
-	struct talk talk;
 	Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
 
-	talk_init(&talk);
-	ck_assert_int_eq(ask(&talk, &request, 0), NPUMEM_INVALID);
+	ck_assert_int_eq(ask(&request, 0), NPUMEM_INVALID);
 	talk_says(&talk, "a numeric question of a kind that this daemon does not know");
-	talk_deinit(&talk);
 }

@@ -7,52 +7,52 @@
 #include "daemon/service/observed/recorder.h"
 #include "proto/digest.h"
 
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+
 enum { ADMIN = 500 };
 
-static int record(struct talk *talk, struct session *session, int action)
+static struct session admin;
+
+static void talk_with_admin(struct talk *talk)
+{
+	talk_init(talk);
+	ck_assert_int_eq(session_init(&admin, &talk->world.service, ADMIN, 0, NULL), 0);
+}
+
+static void end_with_admin(struct talk *talk)
+{
+	session_deinit(&admin);
+	talk_deinit(talk);
+}
+
+FIXTURE_OBJECT(struct talk, talk, talk_with_admin(&talk), end_with_admin(&talk))
+
+static int record(struct session *session, int action)
 {
 	Npumem__V1__RecordRequest request = NPUMEM__V1__RECORD_REQUEST__INIT;
 
 	request.action = (Npumem__V1__RecordAction)action;
-	return TALK_AS(talk, session, record, RECORD, &request);
-}
-
-static void init(struct talk *talk, struct session *admin)
-{
-	talk_init(talk);
-	ck_assert_int_eq(session_init(admin, &talk->world.service, ADMIN, 0, NULL), 0);
-}
-
-static void deinit(struct talk *talk, struct session *admin)
-{
-	session_deinit(admin);
-	talk_deinit(talk);
+	return TALK_AS(&talk, session, record, RECORD, &request);
 }
 
 TEST(actions_and_rights)
 {
-	struct talk talk;
-	struct session admin;
-
-	init(&talk, &admin);
-	ck_assert_int_eq(record(&talk, &admin, 99), NPUMEM_INVALID);
+	ck_assert_int_eq(record(&admin, 99), NPUMEM_INVALID);
 	talk_says(&talk, "record action 99 is none");
 	for (int action = 1; action <= 4; action++)
-		ck_assert_int_eq(record(&talk, &talk.session, action), action == 1 || action == 4
-									       ? NPUMEM_PERMISSION_DENIED
-									       : NPUMEM_FAILED_PRECONDITION);
-	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_STOP),
-			 NPUMEM_FAILED_PRECONDITION);
-	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_START), 0);
+		ck_assert_int_eq(record(&talk.session, action), action == 1 || action == 4
+									? NPUMEM_PERMISSION_DENIED
+									: NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(record(&admin, NPUMEM__V1__RECORD_ACTION__RECORD_STOP), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(record(&admin, NPUMEM__V1__RECORD_ACTION__RECORD_START), 0);
 	/* Nothing waits, and nothing is recorded of recording. */
-	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE), 0);
+	ck_assert_int_eq(record(&admin, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE), 0);
 	ck_assert_uint_eq(talk.response->recorded->n_entries, 0);
-	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_HASH), 0);
+	ck_assert_int_eq(record(&admin, NPUMEM__V1__RECORD_ACTION__RECORD_HASH), 0);
 	ck_assert_uint_eq(talk.response->recorded->n_local, 8);
-	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_STOP), 0);
-	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE), 0);
+	ck_assert_int_eq(record(&admin, NPUMEM__V1__RECORD_ACTION__RECORD_STOP), 0);
+	ck_assert_int_eq(record(&admin, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE), 0);
 	ck_assert_uint_eq(talk.response->recorded->n_entries, 0);
-	deinit(&talk, &admin);
 }
 
 /* What the answers were, as one who replays them sees it. */
@@ -61,15 +61,15 @@ struct seen {
 	uint64_t digest, handle;
 };
 
-static void see(const struct talk *talk, struct seen *seen)
+static void see(struct seen *seen)
 {
-	seen->status = (int)talk->response->status;
-	seen->digest = digest_response(talk->response);
+	seen->status = (int)talk.response->status;
+	seen->digest = digest_response(talk.response);
 	seen->handle = 0;
-	digest_handles(talk->response, &seen->handle, 1);
+	digest_handles(talk.response, &seen->handle, 1);
 }
 
-static void submit_two(struct talk *talk, uint64_t handle, uint64_t missing)
+static void submit_two(uint64_t handle, uint64_t missing)
 {
 	Npumem__V1__Operation operations[2] = {NPUMEM__V1__OPERATION__INIT, NPUMEM__V1__OPERATION__INIT},
 			      *list[] = {&operations[0], &operations[1]};
@@ -84,36 +84,33 @@ static void submit_two(struct talk *talk, uint64_t handle, uint64_t missing)
 	}
 	request.n_operations = 2;
 	request.operations = list;
-	TALK(talk, submit, SUBMIT, &request);
+	TALK(&talk, submit, SUBMIT, &request);
 }
 
 TEST(each_answer_is_told)
 {
-	struct talk talk;
-	struct session admin;
 	struct seen seen[6];
 	const Npumem__V1__Recorded *recorded;
 	uint8_t data[128];
 	uint64_t x;
 
 	memset(data, 5, sizeof(data));
-	init(&talk, &admin);
-	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_START), 0);
+	ck_assert_int_eq(record(&admin, NPUMEM__V1__RECORD_ACTION__RECORD_START), 0);
 	x = talk_tensor(&talk, "x");
-	see(&talk, &seen[0]);
+	see(&seen[0]);
 	ck_assert_int_eq(talk_write_as(&talk, &talk.session, x, 0, data, sizeof(data)), 0);
-	see(&talk, &seen[1]);
+	see(&seen[1]);
 	ck_assert_int_eq(talk_read_as(&talk, &talk.neighbour, x, 3, 50), 0);
-	see(&talk, &seen[2]);
+	see(&seen[2]);
 	ck_assert_int_eq(talk_read_as(&talk, &talk.stranger, x, 0, 1), NPUMEM_NOT_FOUND);
-	see(&talk, &seen[3]);
+	see(&seen[3]);
 	/* None runs where one is not there. */
-	submit_two(&talk, x, 99);
+	submit_two(x, 99);
 	ck_assert_int_eq((int)talk.response->status, NPUMEM_NOT_FOUND);
-	see(&talk, &seen[4]);
+	see(&seen[4]);
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, (const uint8_t *)"\xff\xff", 2), NPUMEM_INVALID);
-	see(&talk, &seen[5]);
-	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE), 0);
+	see(&seen[5]);
+	ck_assert_int_eq(record(&admin, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE), 0);
 	recorded = talk.response->recorded;
 	ck_assert(!recorded->lost);
 	ck_assert_uint_eq(recorded->n_entries, 6);
@@ -130,23 +127,19 @@ TEST(each_answer_is_told)
 	ck_assert_uint_eq(recorded->entries[0]->handles[0], x);
 	ck_assert_uint_eq(recorded->entries[2]->session, talk.neighbour.id);
 	ck_assert_uint_eq(recorded->entries[5]->request.len, 2);
-	deinit(&talk, &admin);
 }
 
 TEST(what_is_long_is_told_in_parts)
 {
-	struct talk talk;
-	struct session admin;
 	static uint8_t message[1400 << 10] = {1 << 3, 7};
 	size_t bytes = 0;
 	unsigned n_parts = 0, n_takes = 0;
 
-	init(&talk, &admin);
-	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_START), 0);
+	ck_assert_int_eq(record(&admin, NPUMEM__V1__RECORD_ACTION__RECORD_START), 0);
 	/* Garbage is recorded like anything else. */
 	talk_bytes(&talk, &talk.session, message, sizeof(message));
 	do {
-		ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE), 0);
+		ck_assert_int_eq(record(&admin, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE), 0);
 		ck_assert_uint_le(talk.out.used, (1 << 20) + 1024);
 		for (size_t i = 0; i < talk.response->recorded->n_entries; i++) {
 			const Npumem__V1__RecordEntry *entry = talk.response->recorded->entries[i];
@@ -162,34 +155,30 @@ TEST(what_is_long_is_told_in_parts)
 	ck_assert_uint_eq(bytes, sizeof(message));
 	ck_assert_uint_eq(n_parts, 6);
 	ck_assert_uint_eq(n_takes, 3);
-	deinit(&talk, &admin);
 }
 
 /* ---- beside other requests ---- */
 
-static uint64_t crowd_record(struct crowd *crowd, unsigned from, int action)
+static uint64_t crowd_record(unsigned from, int action)
 {
 	Npumem__V1__RecordRequest request = NPUMEM__V1__RECORD_REQUEST__INIT;
 
 	request.action = (Npumem__V1__RecordAction)action;
-	return CROWD_SEND(crowd, from, record, RECORD, &request);
+	return CROWD_SEND(&crowd, from, record, RECORD, &request);
 }
 
 TEST(the_end_waits_and_holds_up_what_touches)
 {
-	struct crowd crowd;
 	uint64_t fill, stop, read, alloc, hash;
 	const Npumem__V1__Recorded *recorded;
 
-	crowd_init(&crowd);
 	crowd_become(&crowd, 2, ADMIN);
-	ck_assert_int_eq(crowd_status(&crowd, 2, crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START)),
-			 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START)), 0);
 	crowd_alloc(&crowd, 0, "a", SHORT_W);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_fill(&crowd, 0, "a", 4);
 	fill = crowd_fill(&crowd, 0, "A", 1);
-	stop = crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
+	stop = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	crowd_finish(&crowd, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
@@ -205,29 +194,25 @@ TEST(the_end_waits_and_holds_up_what_touches)
 	ck_assert_int_eq(crowd_status(&crowd, 2, stop), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 1, read), 0);
 	/* What was not summed up is not recorded either: two allocations and two fills are. */
-	recorded =
-		crowd_reply(&crowd, 2, crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE))->recorded;
+	recorded = crowd_reply(&crowd, 2, crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE))->recorded;
 	ck_assert_uint_eq(recorded->n_entries, 4);
 	ck_assert_uint_eq(recorded->entries[3]->number, 4);
-	hash = crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_HASH);
+	hash = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_HASH);
 	crowd_finish_all(&crowd);
 	ck_assert_uint_ne(crowd_reply(&crowd, 2, hash)->recorded->hash,
 			  crowd_reply(&crowd, 2, stop)->recorded->hash);
-	crowd_deinit(&crowd);
 }
 
 /* A thread goes through all tensors then. */
 TEST(no_view_comes_into_being_while_the_sums_are_made)
 {
-	struct crowd crowd;
 	uint64_t hash, view, free;
 
-	crowd_init(&crowd);
 	crowd_become(&crowd, 2, ADMIN);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_fill(&crowd, 0, "A", 1);
 	crowd_finish_all(&crowd);
-	hash = crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_HASH);
+	hash = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_HASH);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	view = crowd_view(&crowd, 1, "v", 0, "A", LONG_W);
 	free = crowd_free(&crowd, 1, "v");
@@ -237,24 +222,20 @@ TEST(no_view_comes_into_being_while_the_sums_are_made)
 	ck_assert_int_eq(crowd_status(&crowd, 2, hash), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 1, view), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 1, free), 0);
-	crowd_deinit(&crowd);
 }
 
 TEST(who_may_not_record_holds_nobody_up)
 {
-	struct crowd crowd;
 	uint64_t fill, other;
 
-	crowd_init(&crowd);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_alloc(&crowd, 0, "b", SHORT_W);
 	fill = crowd_fill(&crowd, 0, "A", 1);
-	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_record(&crowd, 1, NPUMEM__V1__RECORD_ACTION__RECORD_HASH)),
+	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_record(1, NPUMEM__V1__RECORD_ACTION__RECORD_HASH)),
 			 NPUMEM_PERMISSION_DENIED);
 	other = crowd_fill(&crowd, 2, "b", 1);
 	ck_assert_int_eq(crowd_status(&crowd, 2, other), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, fill), -1);
-	crowd_deinit(&crowd);
 }
 
 /* Short operations whose group takes long to compare: the request's bytes are needed after its message is gone. */
@@ -268,12 +249,10 @@ TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
 	Npumem__V1__Operand operands[ROLES], *roles[ROLES];
 	char names[ROLES][8];
 	Npumem__V1__Ref a = talk_ref(0, "a"), b = talk_ref(0, "b");
-	struct crowd crowd;
 	uint64_t id, take;
 
-	crowd_init(&crowd);
 	crowd_become(&crowd, 2, ADMIN);
-	crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
+	crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 	crowd_alloc(&crowd, 0, "a", SHORT_W);
 	crowd_alloc(&crowd, 0, "b", SHORT_W);
 	fill.tensor = &a;
@@ -304,33 +283,30 @@ TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
 	ck_assert_uint_gt(crowd.peers[0].rpc.call_bytes, 0);
 	crowd_finish_all(&crowd);
 	ck_assert_int_gt(crowd_status(&crowd, 0, id), 0);
-	take = crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
+	take = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
 	ck_assert_uint_eq(crowd_reply(&crowd, 2, take)->recorded->n_entries, 3);
-	crowd_deinit(&crowd);
 }
 
 /* The recording session goes while its sums are made, or before. */
 TEST(a_recorder_that_goes)
 {
 	for (unsigned early = 0; early < 2; early++) {
-		struct crowd crowd;
 
-		crowd_init(&crowd);
+		crowd_again(&crowd);
 		crowd_become(&crowd, 2, ADMIN);
-		crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
+		crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 		crowd_alloc(&crowd, 0, "A", LONG_W);
 		crowd_fill(&crowd, 0, "A", 1);
 		if (early)
 			crowd_close(&crowd, 2);
 		crowd_finish_all(&crowd);
 		if (!early) {
-			crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
+			crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
 			ck_assert_uint_eq(crowd.n_tasks, 1);
 			crowd_close(&crowd, 2);
 			crowd_finish_all(&crowd);
 		}
 		ck_assert(!recorder_is_on(&crowd.world.service.recorder));
-		crowd_deinit(&crowd);
 	}
 }
 
@@ -339,30 +315,25 @@ TEST(a_message_that_was_cut_short_is_not_missing)
 {
 	static const uint8_t head[] = {8, 9};
 	struct npumem_error error;
-	struct crowd crowd;
 
-	crowd_init(&crowd);
 	crowd_become(&crowd, 2, ADMIN);
-	crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
+	crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 	npumem_error_clear(&error);
 	npumem_error_set(&error, NPUMEM_RESOURCE_EXHAUSTED, "a long message");
 	ck_assert_int_eq(rpc_refuse_part(crowd.rpc, &crowd.peers[0].rpc, &error, head, sizeof(head)), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, 9), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert(recorder_is_on(&crowd.world.service.recorder));
-	crowd_deinit(&crowd);
 }
 
 TEST(a_submit_in_steps)
 {
 	static const struct crowd_op ops[] = {
 		{1, 'r', "A", NULL, 0}, {1, 'k', "B", "C", 0}, {0, 'f', "a", NULL, 3}};
-	struct crowd crowd;
 	uint64_t submit;
 	const Npumem__V1__Recorded *recorded;
 
-	crowd_init(&crowd);
 	crowd_become(&crowd, 2, ADMIN);
-	crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
+	crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 	crowd_alloc(&crowd, 0, "a", SHORT_W);
 	for (const char *c = "ABC"; *c; c++) {
 		char name[2] = {*c, 0};
@@ -375,12 +346,10 @@ TEST(a_submit_in_steps)
 	while (crowd.n_tasks)
 		crowd_finish(&crowd, crowd.n_tasks - 1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, submit), 0);
-	recorded =
-		crowd_reply(&crowd, 2, crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE))->recorded;
+	recorded = crowd_reply(&crowd, 2, crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE))->recorded;
 	ck_assert_uint_eq(recorded->n_entries, 8);
 	ck_assert_uint_eq(recorded->entries[7]->digest, digest_response(crowd_reply(&crowd, 0, submit)));
 	ck_assert_uint_ne(recorded->entries[7]->digest, digest_begin());
-	crowd_deinit(&crowd);
 }
 
 /* ---- without memory ---- */
@@ -391,22 +360,21 @@ TEST(every_allocation_may_fail)
 	bool hit = true;
 
 	for (size_t i = 1; hit; i++) {
-		struct crowd crowd;
 		uint64_t stop, take, requests[3];
 		bool is_lost = false;
 		size_t n = 0;
 
-		crowd_init(&crowd);
+		crowd_again(&crowd);
 		crowd_become(&crowd, 2, ADMIN);
-		crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
+		crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 		crowd.world.fail_at = crowd.world.n_allocs + i;
 		requests[0] = crowd_alloc(&crowd, 0, "A", LONG_W);
 		requests[1] = crowd_fill(&crowd, 0, "A", 1);
 		requests[2] = crowd_read(&crowd, 0, "A");
 		crowd_finish_all(&crowd);
-		stop = crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
+		stop = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
 		crowd_finish_all(&crowd);
-		take = crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
+		take = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
 		crowd_finish_all(&crowd);
 		hit = crowd.world.n_allocs >= crowd.world.fail_at;
 		crowd.world.fail_at = 0;
@@ -423,7 +391,6 @@ TEST(every_allocation_may_fail)
 			ck_assert(is_lost || told == n);
 		}
 		ck_assert(hit || (n == 3 && !is_lost && crowd_status(&crowd, 2, stop) == 0));
-		crowd_deinit(&crowd);
 		ck_assert_uint_lt(i, 1000);
 	}
 }

@@ -3,47 +3,44 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
-static int stat(struct talk *talk, struct session *session, bool details, bool reset)
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
+
+static int stat(struct session *session, bool details, bool reset)
 {
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
 
 	request.details = details;
 	request.reset = reset;
-	return TALK_AS(talk, session, stat, STAT, &request);
+	return TALK_AS(&talk, session, stat, STAT, &request);
 }
 
 TEST(only_its_own_uid_and_sessions)
 {
-	struct talk talk;
 	struct session root;
 
-	talk_init(&talk);
 	session_init(&root, &talk.world.service, 0, 0, NULL);
-	ck_assert_int_eq(stat(&talk, &talk.stranger, true, false), 0);
+	ck_assert_int_eq(stat(&talk.stranger, true, false), 0);
 	ck_assert_uint_eq(talk.response->stat->n_uids, 1);
 	ck_assert_uint_eq(talk.response->stat->uids[0]->uid, 1002);
 	ck_assert_uint_eq(talk.response->stat->n_clients, 1);
 	ck_assert_uint_eq(talk.response->stat->clients[0]->session, talk.stranger.id);
-	ck_assert_int_eq(stat(&talk, &talk.session, true, false), 0);
+	ck_assert_int_eq(stat(&talk.session, true, false), 0);
 	ck_assert_uint_eq(talk.response->stat->n_clients, 2);
-	ck_assert_int_eq(stat(&talk, &root, true, false), 0);
+	ck_assert_int_eq(stat(&root, true, false), 0);
 	ck_assert_uint_eq(talk.response->stat->n_uids, 3);
 	ck_assert_uint_eq(talk.response->stat->n_clients, 4);
 	session_deinit(&root);
-	talk_deinit(&talk);
 }
 
 TEST(only_administrators_reset)
 {
-	struct talk talk;
 	struct session root;
 
-	talk_init(&talk);
 	session_init(&root, &talk.world.service, 0, 0, NULL);
-	ck_assert_int_eq(stat(&talk, &talk.session, false, true), NPUMEM_PERMISSION_DENIED);
-	ck_assert_int_eq(stat(&talk, &root, false, true), 0);
+	ck_assert_int_eq(stat(&talk.session, false, true), NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_eq(stat(&root, false, true), 0);
 	session_deinit(&root);
-	talk_deinit(&talk);
 }
 
 static uint32_t account_of_1001(const void *accounts, uint32_t uid)
@@ -55,41 +52,38 @@ static uint32_t account_of_1001(const void *accounts, uint32_t uid)
 /* Alice is 1001; her containers' uids are 200000 and 200001. */
 TEST(subordinate_uids_are_their_user)
 {
-	struct talk talk;
 	struct session sub;
 
-	talk_init(&talk);
 	talk.world.service.limits.account = account_of_1001;
 	session_init(&sub, &talk.world.service, 200000, 0, NULL);
 	for (unsigned i = 0; i < 2; i++) {
-		ck_assert_int_eq(stat(&talk, i ? &talk.session : &sub, true, false), 0);
+		ck_assert_int_eq(stat(i ? &talk.session : &sub, true, false), 0);
 		ck_assert_uint_eq(talk.response->stat->n_uids, 1);
 		ck_assert_uint_eq(talk.response->stat->uids[0]->uid, 1001);
 		ck_assert_uint_eq(talk.response->stat->uids[0]->sessions, 3);
 		ck_assert_uint_eq(talk.response->stat->n_clients, 3);
 	}
-	ck_assert_int_eq(stat(&talk, &talk.stranger, true, false), 0);
+	ck_assert_int_eq(stat(&talk.stranger, true, false), 0);
 	ck_assert_uint_eq(talk.response->stat->n_clients, 1);
 	session_deinit(&sub);
-	talk_deinit(&talk);
 }
 
 enum { MANY = 16000, STEP_MOST = 256 };
 
-static uint64_t ask_details(struct crowd *crowd, unsigned from)
+static uint64_t ask_details(unsigned from)
 {
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
 
 	request.details = true;
-	return CROWD_SEND(crowd, from, stat, STAT, &request);
+	return CROWD_SEND(&crowd, from, stat, STAT, &request);
 }
 
-static struct session *begin_many(struct crowd *crowd)
+static struct session *begin_many(void)
 {
 	struct session *sessions = calloc(MANY, sizeof(*sessions));
 
 	for (unsigned i = 0; i < MANY; i++)
-		ck_assert_int_eq(session_init(&sessions[i], &crowd->world.service, 2000 + i % 100, 1, NULL), 0);
+		ck_assert_int_eq(session_init(&sessions[i], &crowd.world.service, 2000 + i % 100, 1, NULL), 0);
 	return sessions;
 }
 
@@ -102,17 +96,15 @@ static void end_many(struct session *sessions, unsigned from)
 
 TEST(very_many_sessions_take_many_turns)
 {
-	struct crowd crowd;
 	struct session *sessions;
 	const Npumem__V1__Stat *stat;
 	unsigned turns = 0;
 	uint64_t id;
 
-	crowd_init(&crowd);
 	crowd_become(&crowd, 0, 0);
-	sessions = begin_many(&crowd);
+	sessions = begin_many();
 	loop_turns_begin(crowd.rpc);
-	id = ask_details(&crowd, 0);
+	id = ask_details(0);
 	while (crowd_status(&crowd, 0, id) < 0) {
 		/* Others' requests run in between. */
 		uint64_t alloc = crowd_alloc(&crowd, 1, "", SHORT_W);
@@ -128,31 +120,28 @@ TEST(very_many_sessions_take_many_turns)
 		ck_assert_uint_lt(stat->clients[i]->session, stat->clients[i - 1]->session);
 	ck_assert_uint_eq(stat->n_uids, 102);
 	/* An ordinary user's answer does not depend on them. */
-	id = ask_details(&crowd, 1);
+	id = ask_details(1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, id), 0);
 	ck_assert_uint_eq(crowd_reply(&crowd, 1, id)->stat->n_clients, PEERS - 1);
 	loop_turns_end(crowd.rpc);
 	end_many(sessions, 0);
-	crowd_deinit(&crowd);
 }
 
 TEST(sessions_end_and_begin_while_they_are_listed)
 {
 	enum { LATE = 300 };
-	struct crowd crowd;
 	struct session *sessions, late[LATE];
 	const Npumem__V1__Stat *stat;
 	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
 	unsigned ended = 0, n_late = 0;
 	uint64_t ids[2];
 
-	crowd_init(&crowd);
 	crowd_become(&crowd, 0, 0);
-	sessions = begin_many(&crowd);
+	sessions = begin_many();
 	loop_turns_begin(crowd.rpc);
-	ids[0] = ask_details(&crowd, 0);
+	ids[0] = ask_details(0);
 	ck_assert(loop_turns_one(crowd.rpc));
-	ids[1] = ask_details(&crowd, 0);
+	ids[1] = ask_details(0);
 	while (crowd_status(&crowd, 0, ids[1]) < 0) {
 		ck_assert(loop_turns_one(crowd.rpc));
 		/* The oldest, which are listed last, and at least the one that would be next, end first. */
@@ -168,14 +157,14 @@ TEST(sessions_end_and_begin_while_they_are_listed)
 		for (unsigned k = 1; k < stat->n_clients; k++)
 			ck_assert_uint_lt(stat->clients[k]->session, stat->clients[k - 1]->session);
 	}
-	cancel.request_id = ask_details(&crowd, 0);
+	cancel.request_id = ask_details(0);
 	ck_assert(loop_turns_one(crowd.rpc));
 	CROWD_SEND(&crowd, 0, cancel, CANCEL, &cancel);
 	loop_turns_all(crowd.rpc);
 	ck_assert_int_eq(crowd_status(&crowd, 0, cancel.request_id), NPUMEM_CANCELLED);
 	ck_assert_ptr_null(crowd.world.service.walks);
 	/* A client that goes takes its walk with it. */
-	ask_details(&crowd, 0);
+	ask_details(0);
 	ck_assert(loop_turns_one(crowd.rpc));
 	crowd_close(&crowd, 0);
 	loop_turns_all(crowd.rpc);
@@ -185,7 +174,6 @@ TEST(sessions_end_and_begin_while_they_are_listed)
 	while (n_late)
 		session_deinit(&late[--n_late]);
 	end_many(sessions, ended);
-	crowd_deinit(&crowd);
 }
 
 TEST(host_memory_may_run_out)
@@ -193,17 +181,15 @@ TEST(host_memory_may_run_out)
 	bool hit = true;
 
 	for (size_t i = 1; hit; i++) {
-		struct crowd crowd;
 		uint64_t id;
 
-		crowd_init(&crowd);
+		crowd_again(&crowd);
 		crowd.world.fail_at = crowd.world.n_allocs + i;
-		id = ask_details(&crowd, 0);
+		id = ask_details(0);
 		hit = crowd.world.n_allocs >= crowd.world.fail_at;
 		crowd.world.fail_at = 0;
 		ck_assert(crowd.peers[0].is_broken || crowd_status(&crowd, 0, id) == 0 ||
 			  crowd_status(&crowd, 0, id) == NPUMEM_RESOURCE_EXHAUSTED);
 		ck_assert_ptr_null(crowd.world.service.walks);
-		crowd_deinit(&crowd);
 	}
 }

@@ -4,20 +4,21 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+
 enum { ADMIN = 500, N_SMALL = 70 /* more than a page */ };
 
-static uint64_t ask(struct crowd *crowd, unsigned from, int action)
+static uint64_t ask(unsigned from, int action)
 {
 	Npumem__V1__RecordRequest request = NPUMEM__V1__RECORD_REQUEST__INIT;
 
 	request.action = (Npumem__V1__RecordAction)action;
-	return CROWD_SEND(crowd, from, record, RECORD, &request);
+	return CROWD_SEND(&crowd, from, record, RECORD, &request);
 }
 
-static void init(struct crowd *crowd)
+static void init(void)
 {
-	crowd_init(crowd);
-	crowd_become(crowd, 2, ADMIN);
+	crowd_become(&crowd, 2, ADMIN);
 }
 
 /* How many of a record's entries are of before, and how many tensors they have. */
@@ -49,47 +50,44 @@ static size_t before(const Npumem__V1__Recorded *recorded, size_t *n)
 
 TEST(all_tensors_are_in_it)
 {
-	struct crowd crowd;
 	uint64_t watch, take;
 	size_t n;
 
-	init(&crowd);
+	init();
 	for (unsigned i = 0; i < N_SMALL; i++) {
 		char name[16];
 
 		snprintf(name, sizeof(name), "t%u", i);
 		crowd_alloc(&crowd, i % 2, name, SHORT_W);
 	}
-	ck_assert_int_eq(crowd_status(&crowd, 1, ask(&crowd, 1, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH)),
+	ck_assert_int_eq(crowd_status(&crowd, 1, ask(1, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH)),
 			 NPUMEM_PERMISSION_DENIED);
-	watch = ask(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
+	watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 2, watch), 0);
 	ck_assert(!crowd.world.service.recorder.lost);
 	crowd_fill(&crowd, 0, "t0", 1);
 	crowd_finish_all(&crowd);
-	take = ask(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
+	take = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
 	ck_assert_int_eq(crowd_status(&crowd, 2, take), 0);
 	ck_assert_uint_eq(before(crowd_reply(&crowd, 2, take)->recorded, &n), N_SMALL);
 	ck_assert_uint_eq(n, 2);
 	ck_assert_uint_eq(crowd_reply(&crowd, 2, take)->recorded->n_entries, 3);
-	ck_assert_int_eq(crowd_status(&crowd, 2, ask(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH)),
+	ck_assert_int_eq(crowd_status(&crowd, 2, ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH)),
 			 NPUMEM_FAILED_PRECONDITION);
-	crowd_deinit(&crowd);
 }
 
 /* While a tensor's bytes are counted elsewhere, tensors come and go. The record has those of its moment alone,
  * each once, and before it is freed. */
 TEST(others_go_on_meanwhile)
 {
-	struct crowd crowd;
 	uint64_t watch, freed, take;
 	const Npumem__V1__Recorded *recorded;
 	size_t n;
 
-	init(&crowd);
+	init();
 	crowd_slow(&crowd, "A");
-	watch = ask(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
+	watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	crowd_alloc(&crowd, 1, "B", SHORT_W);
 	freed = crowd_free(&crowd, 0, "A");
@@ -101,48 +99,42 @@ TEST(others_go_on_meanwhile)
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 2, watch), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_free(&crowd, 1, "B")), 0);
-	take = ask(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
+	take = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
 	recorded = crowd_reply(&crowd, 2, take)->recorded;
 	ck_assert_uint_eq(before(recorded, &n), 1);
 	ck_assert_uint_eq(recorded->n_entries, 4);
 	ck_assert(recorded->entries[1]->before && !recorded->entries[2]->before);
-	crowd_deinit(&crowd);
 }
 
 /* It came before the record was asked for or began, and changes what the record's tensors hold after that. */
 TEST(what_waits_when_it_begins_is_in_it)
 {
-	struct crowd crowd;
 	uint64_t watch, fill, take;
 	size_t n;
 
-	init(&crowd);
+	init();
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_fill(&crowd, 0, "A", 1);
-	watch = ask(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
+	watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
 	fill = crowd_fill(&crowd, 1, "A", 2);
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 2, watch), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), 0);
-	take = ask(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
+	take = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
 	before(crowd_reply(&crowd, 2, take)->recorded, &n);
 	ck_assert_uint_eq(crowd_reply(&crowd, 2, take)->recorded->n_entries, n + 1);
-	crowd_deinit(&crowd);
 }
 
 TEST(who_asked_is_gone)
 {
-	struct crowd crowd;
-
-	init(&crowd);
+	init();
 	crowd_slow(&crowd, "A");
-	ask(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
+	ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	crowd_close(&crowd, 2);
 	crowd_finish_all(&crowd);
 	ck_assert_ptr_null(crowd.world.service.recorder.owner);
-	crowd_deinit(&crowd);
 }
 
 /* It begins whole, or is refused and nothing is recorded; the others go on either way. */
@@ -151,13 +143,13 @@ TEST(every_allocation_may_fail)
 	bool hit = true;
 
 	for (size_t i = 1; hit; i++) {
-		struct crowd crowd;
 		uint64_t watch;
 
-		init(&crowd);
+		crowd_again(&crowd);
+		init();
 		crowd_alloc(&crowd, 0, "a", SHORT_W);
 		crowd.world.fail_at = crowd.world.n_allocs + i;
-		watch = ask(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
+		watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
 		crowd_finish_all(&crowd);
 		hit = crowd.world.n_allocs >= crowd.world.fail_at;
 		crowd.world.fail_at = 0;
@@ -167,7 +159,6 @@ TEST(every_allocation_may_fail)
 		else
 			ck_assert(hit && !crowd.world.service.recorder.owner &&
 				  !crowd.world.service.recorder.bytes);
-		crowd_deinit(&crowd);
 		ck_assert_uint_lt(i, 100);
 	}
 }

@@ -54,21 +54,23 @@ static void scene_deinit(struct scene *scene)
 	lasting_deinit(&scene->kept);
 }
 
+FIXTURE_OBJECT(struct scene, scene, scene_init(&scene), scene_deinit(&scene))
+
 /* Sends it with this id, as one that was sent before or not. */
-static int ask(struct scene *scene, uint64_t id, bool again, Npumem__V1__Request request)
+static int ask(uint64_t id, bool again, Npumem__V1__Request request)
 {
 	request.again = again;
-	scene->talk.id = id - 1;
-	return talk_request_as(&scene->talk, scene->session, &request);
+	scene.talk.id = id - 1;
+	return talk_request_as(&scene.talk, scene.session, &request);
 }
 
-#define ASK(scene, id, again, member, CALL, message)                                                              \
-	ask(scene, id, again,                                                                                     \
+#define ASK(id, again, member, CALL, message)                                                                     \
+	ask(id, again,                                                                                            \
 	    (Npumem__V1__Request){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__request__descriptor),                      \
 				  .call_case = NPUMEM__V1__REQUEST__CALL_##CALL, .member = (message)})
 
 /* n unnamed tensors. */
-static int alloc(struct scene *scene, uint64_t id, bool again, size_t n)
+static int alloc(uint64_t id, bool again, size_t n)
 {
 	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
 	Npumem__V1__Allocation allocations[TENSORS], *list[TENSORS];
@@ -82,27 +84,27 @@ static int alloc(struct scene *scene, uint64_t id, bool again, size_t n)
 	}
 	request.n_tensors = n;
 	request.tensors = list;
-	return ASK(scene, id, again, alloc, ALLOC, &request);
+	return ASK(id, again, alloc, ALLOC, &request);
 }
 
-static uint64_t made(const struct scene *scene, size_t i)
+static uint64_t made(size_t i)
 {
-	ck_assert_uint_lt(i, scene->talk.response->allocated->n_tensors);
-	return scene->talk.response->allocated->tensors[i]->handle;
+	ck_assert_uint_lt(i, scene.talk.response->allocated->n_tensors);
+	return scene.talk.response->allocated->tensors[i]->handle;
 }
 
-static int rename_to(struct scene *scene, uint64_t id, uint64_t handle, const char *name)
+static int rename_to(uint64_t id, uint64_t handle, const char *name)
 {
 	Npumem__V1__RenameRequest request = NPUMEM__V1__RENAME_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(handle, "");
 
 	request.tensor = &ref;
 	request.name = (char *)name;
-	return ASK(scene, id, false, rename, RENAME, &request);
+	return ASK(id, false, rename, RENAME, &request);
 }
 
 /* Fills the first, reads the second and overwrites it, so that it cannot be read again, and reads `last`. */
-static int submit(struct scene *scene, uint64_t id, bool again, const uint64_t *handles, uint64_t last)
+static int submit(uint64_t id, bool again, const uint64_t *handles, uint64_t last)
 {
 	Npumem__V1__SubmitRequest request = NPUMEM__V1__SUBMIT_REQUEST__INIT;
 	Npumem__V1__Ref refs[] = {talk_ref(handles[0], ""), talk_ref(handles[1], ""), talk_ref(last, "")};
@@ -128,10 +130,10 @@ static int submit(struct scene *scene, uint64_t id, bool again, const uint64_t *
 	}
 	request.n_operations = OPERATIONS;
 	request.operations = list;
-	return ASK(scene, id, again, submit, SUBMIT, &request);
+	return ASK(id, again, submit, SUBMIT, &request);
 }
 
-static int fill(struct scene *scene, uint64_t id, bool again, uint64_t handle, int64_t integer)
+static int fill(uint64_t id, bool again, uint64_t handle, int64_t integer)
 {
 	Npumem__V1__FillRequest request = NPUMEM__V1__FILL_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(handle, "");
@@ -139,133 +141,115 @@ static int fill(struct scene *scene, uint64_t id, bool again, uint64_t handle, i
 	request.tensor = &ref;
 	request.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
 	request.integer = integer;
-	return ASK(scene, id, again, fill, FILL, &request);
+	return ASK(id, again, fill, FILL, &request);
 }
 
 /* Two tensors that hold 3, and one that was never written, by requests 1 to 3. */
-static void three_tensors(struct scene *scene, uint64_t *handles)
+static void three_tensors(uint64_t *handles)
 {
-	ck_assert_int_eq(alloc(scene, 1, false, TENSORS), 0);
+	ck_assert_int_eq(alloc(1, false, TENSORS), 0);
 	for (unsigned i = 0; i < TENSORS; i++)
-		handles[i] = made(scene, i);
+		handles[i] = made(i);
 	for (unsigned i = 0; i < 2; i++)
-		ck_assert_int_eq(fill(scene, 2 + i, false, handles[i], 3), 0);
+		ck_assert_int_eq(fill(2 + i, false, handles[i], 3), 0);
 }
 
-static int value(struct scene *scene, uint64_t handle)
+static int value(uint64_t handle)
 {
-	ck_assert_int_eq(talk_read_as(&scene->talk, scene->session, handle, 0, 1), 0);
-	return (int8_t)scene->talk.response->done->data.data[0];
+	ck_assert_int_eq(talk_read_as(&scene.talk, scene.session, handle, 0, 1), 0);
+	return (int8_t)scene.talk.response->done->data.data[0];
 }
 
 TEST(an_allocation_is_known_whole_or_refused)
 {
-	struct scene scene;
 	uint64_t handles[2];
 
-	scene_init(&scene);
-	ck_assert_int_eq(alloc(&scene, 5, false, 2), 0);
-	handles[0] = made(&scene, 0);
-	handles[1] = made(&scene, 1);
-	ck_assert_int_eq(alloc(&scene, 5, true, 2), 0);
-	ck_assert(made(&scene, 0) == handles[0] && made(&scene, 1) == handles[1]);
-	ck_assert_int_eq(alloc(&scene, 5, true, 3), NPUMEM_ABORTED);
+	ck_assert_int_eq(alloc(5, false, 2), 0);
+	handles[0] = made(0);
+	handles[1] = made(1);
+	ck_assert_int_eq(alloc(5, true, 2), 0);
+	ck_assert(made(0) == handles[0] && made(1) == handles[1]);
+	ck_assert_int_eq(alloc(5, true, 3), NPUMEM_ABORTED);
 	talk_says(&scene.talk, "request 5");
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 2);
 	/* What never came is done. */
-	ck_assert_int_eq(alloc(&scene, 6, true, 1), 0);
+	ck_assert_int_eq(alloc(6, true, 1), 0);
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 3);
 	scene.session->forgotten_below = 8;
-	ck_assert_int_eq(alloc(&scene, 7, true, 1), NPUMEM_ABORTED);
-	ck_assert_int_eq(alloc(&scene, 8, true, 1), 0);
+	ck_assert_int_eq(alloc(7, true, 1), NPUMEM_ABORTED);
+	ck_assert_int_eq(alloc(8, true, 1), 0);
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 4);
-	scene_deinit(&scene);
 }
 
 TEST(what_may_have_been_done_is_not_done_again)
 {
-	struct scene scene;
 	uint64_t handles[TENSORS];
 
-	scene_init(&scene);
-	three_tensors(&scene, handles);
+	three_tensors(handles);
 	scene.session->forgotten_below = 10;
-	ck_assert_int_eq(submit(&scene, 9, true, handles, handles[0]), NPUMEM_ABORTED);
+	ck_assert_int_eq(submit(9, true, handles, handles[0]), NPUMEM_ABORTED);
 	talk_says(&scene.talk, "not known any more");
-	ck_assert_int_eq(value(&scene, handles[0]), 3);
-	ck_assert_int_eq(value(&scene, handles[1]), 3);
+	ck_assert_int_eq(value(handles[0]), 3);
+	ck_assert_int_eq(value(handles[1]), 3);
 	/* What does the same twice is done. */
-	ck_assert_int_eq(fill(&scene, 9, true, handles[1], 4), 0);
-	ck_assert_int_eq(value(&scene, handles[1]), 4);
-	scene_deinit(&scene);
+	ck_assert_int_eq(fill(9, true, handles[1], 4), 0);
+	ck_assert_int_eq(value(handles[1]), 4);
 }
 
 TEST(what_was_done_for_good_is_not_done_again)
 {
-	struct scene scene;
 	uint64_t handles[TENSORS];
 
-	scene_init(&scene);
-	three_tensors(&scene, handles);
-	ck_assert_int_eq(submit(&scene, 9, false, handles, handles[0]), 0);
-	ck_assert_int_eq(submit(&scene, 9, true, handles, handles[0]), NPUMEM_ABORTED);
+	three_tensors(handles);
+	ck_assert_int_eq(submit(9, false, handles, handles[0]), 0);
+	ck_assert_int_eq(submit(9, true, handles, handles[0]), NPUMEM_ABORTED);
 	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS);
-	scene_deinit(&scene);
 }
 
 TEST(what_was_refused_is_not_among_what_was_done)
 {
-	struct scene scene;
 	uint64_t handles[TENSORS];
 
-	scene_init(&scene);
-	three_tensors(&scene, handles);
-	ck_assert_int_eq(submit(&scene, 9, false, handles, handles[2]), NPUMEM_FAILED_PRECONDITION);
+	three_tensors(handles);
+	ck_assert_int_eq(submit(9, false, handles, handles[2]), NPUMEM_FAILED_PRECONDITION);
 	ck_assert_uint_eq(scene.talk.response->submitted->n_done, OPERATIONS - 1);
-	ck_assert_int_eq(submit(&scene, 9, true, handles, handles[2]), NPUMEM_ABORTED);
+	ck_assert_int_eq(submit(9, true, handles, handles[2]), NPUMEM_ABORTED);
 	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS - 1);
-	scene_deinit(&scene);
 }
 
 TEST(the_next_process_knows_what_was_done_for_good)
 {
-	struct scene scene;
 	uint64_t handles[TENSORS];
 
-	scene_init(&scene);
-	three_tensors(&scene, handles);
-	ck_assert_int_eq(submit(&scene, 9, false, handles, handles[0]), 0);
+	three_tensors(handles);
+	ck_assert_int_eq(submit(9, false, handles, handles[0]), 0);
 	scene_restart(&scene);
-	ck_assert_int_eq(submit(&scene, 9, true, handles, handles[0]), NPUMEM_ABORTED);
+	ck_assert_int_eq(submit(9, true, handles, handles[0]), NPUMEM_ABORTED);
 	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS);
-	ck_assert_int_eq(alloc(&scene, 1, true, TENSORS), 0);
-	ck_assert(made(&scene, 0) == handles[0] && made(&scene, 1) == handles[1]);
-	scene_deinit(&scene);
+	ck_assert_int_eq(alloc(1, true, TENSORS), 0);
+	ck_assert(made(0) == handles[0] && made(1) == handles[1]);
 }
 
 /* Of four operations the first was done when the process before ended. */
 TEST(what_begins_anew_counts_from_the_beginning)
 {
-	struct scene scene;
 	uint64_t handles[TENSORS];
 
-	scene_init(&scene);
-	three_tensors(&scene, handles);
+	three_tensors(handles);
 	scene.session->request = 9;
 	ck_assert_int_eq(results_prepare(scene.session, 0, &scene.kept.world.error), 0);
 	results_put(scene.session, (struct results_cell){.kind = RESULTS_DONE, .index = 0});
 	persist_commit(&scene.kept.world.service.persist);
-	ck_assert_int_eq(submit(&scene, 9, true, handles, handles[0]), 0);
+	ck_assert_int_eq(submit(9, true, handles, handles[0]), 0);
 	ck_assert_int_eq((int8_t)scene.talk.response->submitted->done[1]->data.data[0], 3);
-	ck_assert_int_eq(submit(&scene, 9, true, handles, handles[0]), NPUMEM_ABORTED);
+	ck_assert_int_eq(submit(9, true, handles, handles[0]), NPUMEM_ABORTED);
 	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS);
-	scene_deinit(&scene);
 }
 
-static bool is_kept(struct scene *scene, uint64_t id, bool again)
+static bool is_kept(uint64_t id, bool again)
 {
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	struct call call = {.request = &request, .session = scene->session, .id = id};
+	struct call call = {.request = &request, .session = scene.session, .id = id};
 
 	request.again = again;
 	return replayed_is_kept(&call);
@@ -274,21 +258,18 @@ static bool is_kept(struct scene *scene, uint64_t id, bool again)
 TEST(what_was_done_is_not_taken_back)
 {
 	const struct tensor *named;
-	struct scene scene;
 
-	scene_init(&scene);
 	named = world_tensor(&scene.kept.world, scene.session, "a");
-	ck_assert_int_eq(alloc(&scene, 4, false, 1), 0);
-	ck_assert_int_eq(rename_to(&scene, 5, named->handle, "b"), 0);
-	ck_assert(is_kept(&scene, 4, true));
-	ck_assert(is_kept(&scene, 5, true));
-	ck_assert(!is_kept(&scene, 6, true));
+	ck_assert_int_eq(alloc(4, false, 1), 0);
+	ck_assert_int_eq(rename_to(5, named->handle, "b"), 0);
+	ck_assert(is_kept(4, true));
+	ck_assert(is_kept(5, true));
+	ck_assert(!is_kept(6, true));
 	/* An id alone tells nothing: clients may give one twice. */
-	ck_assert(!is_kept(&scene, 4, false) && !is_kept(&scene, 5, false));
+	ck_assert(!is_kept(4, false) && !is_kept(5, false));
 	scene.session->forgotten_below = 7;
-	ck_assert(is_kept(&scene, 6, true));
-	ck_assert(!is_kept(&scene, 7, true) && !is_kept(&scene, 6, false));
+	ck_assert(is_kept(6, true));
+	ck_assert(!is_kept(7, true) && !is_kept(6, false));
 	session_forget(scene.session);
-	ck_assert(!is_kept(&scene, 4, true) && !is_kept(&scene, 6, true));
-	scene_deinit(&scene);
+	ck_assert(!is_kept(4, true) && !is_kept(6, true));
 }

@@ -4,9 +4,11 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+
 enum { OWNER, OTHER, THIRD };
 
-static uint64_t grant(struct crowd *crowd, const char *name, uint32_t uid, int access)
+static uint64_t grant(const char *name, uint32_t uid, int access)
 {
 	Npumem__V1__GrantRequest request = NPUMEM__V1__GRANT_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name);
@@ -14,48 +16,42 @@ static uint64_t grant(struct crowd *crowd, const char *name, uint32_t uid, int a
 	request.tensor = &ref;
 	request.uid = uid;
 	request.access = (Npumem__V1__Access)access;
-	return CROWD_SEND(crowd, OWNER, grant, GRANT, &request);
+	return CROWD_SEND(&crowd, OWNER, grant, GRANT, &request);
 }
 
 /* 1002 may do so with "a" of 1001, of which a long fill is under way. */
-static void init(struct crowd *crowd, int access)
+static void init(int access)
 {
-	crowd_init(crowd);
-	crowd_become(crowd, OTHER, 1002);
-	crowd_become(crowd, THIRD, 1003);
-	ck_assert_int_eq(crowd_status(crowd, OWNER, crowd_alloc(crowd, OWNER, "a", LONG_W)), 0);
-	ck_assert_int_eq(crowd_status(crowd, OWNER, grant(crowd, "a", 1002, access)), 0);
-	crowd_fill(crowd, OWNER, "a", 1);
-	ck_assert_uint_eq(crowd->n_tasks, 1);
+	crowd_become(&crowd, OTHER, 1002);
+	crowd_become(&crowd, THIRD, 1003);
+	ck_assert_int_eq(crowd_status(&crowd, OWNER, crowd_alloc(&crowd, OWNER, "a", LONG_W)), 0);
+	ck_assert_int_eq(crowd_status(&crowd, OWNER, grant("a", 1002, access)), 0);
+	crowd_fill(&crowd, OWNER, "a", 1);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
 }
 
-static void check_refused(struct crowd *crowd, uint64_t id, int status)
+static void check_refused(uint64_t id, int status)
 {
-	ck_assert_int_eq(crowd_status(crowd, OTHER, id), -1);
-	crowd_finish_all(crowd);
-	ck_assert_int_eq(crowd_status(crowd, OTHER, id), status);
-	ck_assert_int_eq(crowd_value(crowd, OWNER, crowd_read(crowd, OWNER, "a")), 2);
-	crowd_deinit(crowd);
+	ck_assert_int_eq(crowd_status(&crowd, OTHER, id), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, OTHER, id), status);
+	ck_assert_int_eq(crowd_value(&crowd, OWNER, crowd_read(&crowd, OWNER, "a")), 2);
 }
 
 TEST(what_is_written_after_a_grant_was_taken_back_is_not_read)
 {
-	struct crowd crowd;
-
-	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_READ);
-	grant(&crowd, "a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
+	init(NPUMEM__V1__ACCESS__ACCESS_READ);
+	grant("a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
 	crowd_write(&crowd, OWNER, "a", 1, 2);
-	check_refused(&crowd, crowd_read(&crowd, OTHER, "1001:a"), NPUMEM_NOT_FOUND);
+	check_refused(crowd_read(&crowd, OTHER, "1001:a"), NPUMEM_NOT_FOUND);
 }
 
 TEST(who_may_only_read_by_then_does_not_write)
 {
-	struct crowd crowd;
-
-	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_WRITE);
-	grant(&crowd, "a", 1002, NPUMEM__V1__ACCESS__ACCESS_READ);
+	init(NPUMEM__V1__ACCESS__ACCESS_WRITE);
+	grant("a", 1002, NPUMEM__V1__ACCESS__ACCESS_READ);
 	crowd_write(&crowd, OWNER, "a", 1, 2);
-	check_refused(&crowd, crowd_fill(&crowd, OTHER, "1001:a", 3), NPUMEM_PERMISSION_DENIED);
+	check_refused(crowd_fill(&crowd, OTHER, "1001:a", 3), NPUMEM_PERMISSION_DENIED);
 }
 
 /* Nor is it told of, or anything done of a list that has it in the end. */
@@ -63,12 +59,11 @@ TEST(nothing_else_is_done_with_it)
 {
 	const struct crowd_op ops[] = {{.kind = 'f', .first = "mine", .value = 4},
 				       {.kind = 'c', .first = "mine", .second = "1001:a"}};
-	struct crowd crowd;
 	uint64_t list, open, read;
 
-	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_READ);
+	init(NPUMEM__V1__ACCESS__ACCESS_READ);
 	crowd_alloc(&crowd, OTHER, "mine", LONG_W);
-	grant(&crowd, "a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
+	grant("a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
 	crowd_write(&crowd, OWNER, "a", 1, 2);
 	open = crowd_open(&crowd, OTHER, "1001:a");
 	list = crowd_list(&crowd, OTHER, ops, 2);
@@ -77,41 +72,37 @@ TEST(nothing_else_is_done_with_it)
 	ck_assert_int_eq(crowd_status(&crowd, OTHER, list), NPUMEM_NOT_FOUND);
 	read = crowd_read(&crowd, OTHER, "mine");
 	ck_assert_int_eq(crowd_status(&crowd, OTHER, read), NPUMEM_FAILED_PRECONDITION);
-	crowd_deinit(&crowd);
 }
 
 /* With more tensors than a request has room for at first. */
 TEST(each_of_a_long_list_is_looked_at)
 {
 	struct crowd_op ops[3 * BINDING_FEW];
-	struct crowd crowd;
 
-	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_READ);
+	init(NPUMEM__V1__ACCESS__ACCESS_READ);
 	crowd_alloc(&crowd, OTHER, "mine", SHORT_W);
 	for (unsigned i = 0; i < 3 * BINDING_FEW; i++)
 		ops[i] = (struct crowd_op){.kind = 'f', .first = "mine", .value = 4};
 	ops[3 * BINDING_FEW - 1] = (struct crowd_op){.kind = 'r', .first = "1001:a"};
-	grant(&crowd, "a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
+	grant("a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
 	crowd_write(&crowd, OWNER, "a", 1, 2);
-	check_refused(&crowd, crowd_list(&crowd, OTHER, ops, 3 * BINDING_FEW), NPUMEM_NOT_FOUND);
+	check_refused(crowd_list(&crowd, OTHER, ops, 3 * BINDING_FEW), NPUMEM_NOT_FOUND);
 }
 
 /* What is under way ends before a grant takes effect. */
 TEST(a_grant_waits_for_who_looks)
 {
-	struct crowd crowd;
 	uint64_t granted;
 
-	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_READ);
+	init(NPUMEM__V1__ACCESS__ACCESS_READ);
 	crowd_alloc(&crowd, OWNER, "b", LONG_W);
 	crowd_finish_all(&crowd);
 	crowd_copy(&crowd, OWNER, "b", "a");
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	granted = grant(&crowd, "a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
+	granted = grant("a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
 	ck_assert_int_eq(crowd_status(&crowd, OWNER, granted), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, OWNER, granted), 0);
-	crowd_deinit(&crowd);
 }
 
 /* Who may write it does not own it. */
@@ -119,9 +110,8 @@ TEST(what_only_its_owner_may)
 {
 	Npumem__V1__GrantRequest request = NPUMEM__V1__GRANT_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "1001:a");
-	struct crowd crowd;
 
-	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_WRITE);
+	init(NPUMEM__V1__ACCESS__ACCESS_WRITE);
 	crowd_finish_all(&crowd);
 	request.tensor = &ref;
 	request.uid = 1003;
@@ -136,19 +126,16 @@ TEST(what_only_its_owner_may)
 	crowd_fill(&crowd, OTHER, "1001:a", 5);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_value(&crowd, OWNER, crowd_read(&crowd, OWNER, "a")), 5);
-	crowd_deinit(&crowd);
 }
 
 TEST(what_came_before_it_was_taken_back_goes_on)
 {
-	struct crowd crowd;
 	uint64_t read;
 
-	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_READ);
+	init(NPUMEM__V1__ACCESS__ACCESS_READ);
 	read = crowd_read(&crowd, OTHER, "1001:a");
-	grant(&crowd, "a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
+	grant("a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
 	crowd_write(&crowd, OWNER, "a", 1, 2);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_value(&crowd, OTHER, read), 1);
-	crowd_deinit(&crowd);
 }

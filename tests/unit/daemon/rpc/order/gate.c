@@ -5,14 +5,14 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+
 /* The answer tells of the view's bytes, so it comes behind what its session wrote there, also where that waits
  * itself. */
 TEST(a_view_is_told_behind_what_its_session_wrote, .to = 2)
 {
-	struct crowd crowd;
 	uint64_t fill, view;
 
-	crowd_init(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_alloc(&crowd, 0, "A", LONG_W)), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_view(&crowd, 0, "part", 0, "A", LONG_W - 1)), 0);
 	crowd_fill(&crowd, 0, "A", 1);
@@ -25,16 +25,13 @@ TEST(a_view_is_told_behind_what_its_session_wrote, .to = 2)
 	ck_assert_int_eq(crowd_status(&crowd, 1, view), 0);
 	ck_assert_uint_lt(crowd.peers[1].replies[fill].turn, crowd.peers[1].replies[view].turn);
 	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "v")), 2);
-	crowd_deinit(&crowd);
 }
 
 /* It waits for what came first only: what is sent next may use it, and others go before its answer. */
 TEST(what_is_sent_behind_a_view_may_use_it)
 {
-	struct crowd crowd;
 	uint64_t view, alloc, other;
 
-	crowd_init(&crowd);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_fill(&crowd, 0, "A", 1);
 	view = crowd_view(&crowd, 1, "v", 0, "A", LONG_W);
@@ -45,7 +42,6 @@ TEST(what_is_sent_behind_a_view_may_use_it)
 	ck_assert_int_eq(crowd_status(&crowd, 1, other), 0);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 1, view), 0);
-	crowd_deinit(&crowd);
 }
 
 /* A user's requests that have arrived access no more than so much, over all of its connections; the others wait at
@@ -56,12 +52,11 @@ TEST(what_a_user_has_arrived_has_a_bound)
 	static struct crowd_op ops[OPS];
 	static char names[TENSORS][8];
 	const struct scheduler_user *user;
-	struct crowd crowd;
 	uint64_t ids[LISTS];
 	size_t most = 0;
 
 	for (int hangs_up = 0; hangs_up < 2; hangs_up++) {
-		crowd_init(&crowd);
+		crowd_again(&crowd);
 		user = &crowd.peers[0].session.user->order;
 		crowd_alloc(&crowd, 0, "A", LONG_W);
 		for (unsigned i = 0; i < TENSORS; i++) {
@@ -89,7 +84,6 @@ TEST(what_a_user_has_arrived_has_a_bound)
 				ck_assert_int_eq(crowd_status(&crowd, i % PEERS, ids[i]), 0);
 		ck_assert_uint_eq(user->n_accesses, 0);
 		ck_assert_ptr_null(user->first_full);
-		crowd_deinit(&crowd);
 	}
 }
 
@@ -102,10 +96,8 @@ TEST(a_long_backlog_does_not_hold_up_other_clients_of_the_user)
 	static char names[OPS][8];
 	const struct scheduler_user *user;
 	unsigned last_turn = 0;
-	struct crowd crowd;
 	uint64_t ids[PEERS], read;
 
-	crowd_init(&crowd);
 	user = &crowd.peers[0].session.user->order;
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_alloc(&crowd, 0, "S", SHORT_W);
@@ -146,7 +138,6 @@ TEST(a_long_backlog_does_not_hold_up_other_clients_of_the_user)
 	ck_assert_uint_eq(crowd.peers[0].replies[ids[0]].turn, last_turn);
 	ck_assert_uint_lt(crowd.peers[1].replies[ids[1]].turn, last_turn - 5);
 	ck_assert_uint_lt(crowd.peers[2].replies[ids[2]].turn, last_turn - 5);
-	crowd_deinit(&crowd);
 }
 
 enum { LONG_LIST = 400, LONG_LIST_TENSORS = 300 };
@@ -154,49 +145,45 @@ enum { LONG_LIST = 400, LONG_LIST_TENSORS = 300 };
 static char long_names[LONG_LIST_TENSORS][8];
 
 /* A list that fills 300 tensors, and 100 of them once more, of which the loop has found some. */
-static uint64_t long_list_begin(struct crowd *crowd)
+static uint64_t long_list_begin(void)
 {
 	static struct crowd_op ops[LONG_LIST];
 	uint64_t id;
 
-	crowd_init(crowd);
 	for (unsigned i = 0; i < LONG_LIST_TENSORS; i++) {
 		snprintf(long_names[i], sizeof(long_names[i]), "t%u", i);
-		crowd_alloc(crowd, 0, long_names[i], SHORT_W);
+		crowd_alloc(&crowd, 0, long_names[i], SHORT_W);
 	}
 	for (unsigned i = 0; i < LONG_LIST; i++)
 		ops[i] = (struct crowd_op){.kind = 'f', .first = long_names[i % LONG_LIST_TENSORS], .value = 3};
-	loop_turns_begin(crowd->rpc);
-	id = crowd_list(crowd, 0, ops, LONG_LIST);
-	ck_assert_ptr_nonnull(crowd->peers[0].rpc.first_held);
-	ck_assert_uint_gt(crowd->peers[0].rpc.first_held->n_resolved, 0);
-	ck_assert_uint_lt(crowd->peers[0].rpc.first_held->n_resolved, LONG_LIST_TENSORS);
+	loop_turns_begin(crowd.rpc);
+	id = crowd_list(&crowd, 0, ops, LONG_LIST);
+	ck_assert_ptr_nonnull(crowd.peers[0].rpc.first_held);
+	ck_assert_uint_gt(crowd.peers[0].rpc.first_held->n_resolved, 0);
+	ck_assert_uint_lt(crowd.peers[0].rpc.first_held->n_resolved, LONG_LIST_TENSORS);
 	return id;
 }
 
-static void long_list_end(struct crowd *crowd)
+static void long_list_end(void)
 {
-	loop_turns_all(crowd->rpc);
-	loop_turns_end(crowd->rpc);
-	crowd_deinit(crowd);
+	loop_turns_all(crowd.rpc);
+	loop_turns_end(crowd.rpc);
 }
 
 TEST(the_tensors_of_a_long_list_are_found_in_several_turns)
 {
-	struct crowd crowd;
-	uint64_t list = long_list_begin(&crowd), read = crowd_read(&crowd, 0, "t0");
+	uint64_t list = long_list_begin(), read = crowd_read(&crowd, 0, "t0");
 
 	ck_assert_uint_gt(loop_turns_all(crowd.rpc), 3);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
 	ck_assert_int_eq(crowd_value(&crowd, 0, read), 3);
-	long_list_end(&crowd);
+	long_list_end();
 }
 
 /* Another request that uses a tensor in between does not give the list two places in one queue. */
 TEST(a_long_list_has_one_place_in_each_queue)
 {
-	struct crowd crowd;
-	uint64_t list = long_list_begin(&crowd), n_accesses;
+	uint64_t list = long_list_begin(), n_accesses;
 
 	crowd_fill(&crowd, 1, "t0", 5);
 	while (crowd.peers[0].rpc.first_held)
@@ -206,22 +193,21 @@ TEST(a_long_list_has_one_place_in_each_queue)
 	loop_turns_all(crowd.rpc);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
 	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "t0")), 3);
-	long_list_end(&crowd);
+	long_list_end();
 }
 
-static void rename_to(struct crowd *crowd, const char *name, const char *to)
+static void rename_to(const char *name, const char *to)
 {
-	struct session *session = &crowd->peers[1].session;
-	struct record *record = names_find(&crowd->world.service.names, session->uid, name);
+	struct session *session = &crowd.peers[1].session;
+	struct record *record = names_find(&crowd.world.service.names, session->uid, name);
 
-	ck_assert_int_eq(tensors_rename(session, record_tensor(record), to, &crowd->world.error), 0);
+	ck_assert_int_eq(tensors_rename(session, record_tensor(record), to, &crowd.world.error), 0);
 }
 
 /* Nothing holds them yet. */
 TEST(a_tensor_of_a_long_list_goes_while_others_are_found, .to = 4)
 {
-	struct crowd crowd;
-	uint64_t list = long_list_begin(&crowd);
+	uint64_t list = long_list_begin();
 
 	/* The list names t0 once more behind what is found now, and t100 not. */
 	const char *name = _i & 1 ? "t100" : "t0";
@@ -231,11 +217,11 @@ TEST(a_tensor_of_a_long_list_goes_while_others_are_found, .to = 4)
 	if (_i & 2)
 		crowd_free(&crowd, 1, name);
 	else
-		rename_to(&crowd, name, "other");
+		rename_to(name, "other");
 	loop_turns_all(crowd.rpc);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_NOT_FOUND);
 	ck_assert_ptr_nonnull(strstr(crowd_reply(&crowd, 0, list)->message, refusal));
-	long_list_end(&crowd);
+	long_list_end();
 }
 
 /* The free request waits for another operation. The list is answered after it. */
@@ -243,8 +229,7 @@ TEST(a_free_request_arrives_before_a_long_list)
 {
 	const struct crowd_op both[] = {{.kind = 'f', .first = "A", .value = 1},
 					{.kind = 'f', .first = "t100", .value = 1}};
-	struct crowd crowd;
-	uint64_t list = long_list_begin(&crowd), id;
+	uint64_t list = long_list_begin(), id;
 
 	crowd_alloc(&crowd, 2, "A", LONG_W);
 	crowd_list(&crowd, 2, both, 2);
@@ -258,13 +243,12 @@ TEST(a_free_request_arrives_before_a_long_list)
 	loop_turns_all(crowd.rpc);
 	ck_assert_int_eq(crowd_status(&crowd, 1, id), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_NOT_FOUND);
-	long_list_end(&crowd);
+	long_list_end();
 }
 
 TEST(another_tensor_has_the_name_before_a_long_list_arrives)
 {
-	struct crowd crowd;
-	uint64_t list = long_list_begin(&crowd), read;
+	uint64_t list = long_list_begin(), read;
 
 	crowd_free(&crowd, 1, "t0");
 	crowd_alloc(&crowd, 1, "t0", SHORT_W);
@@ -272,14 +256,13 @@ TEST(another_tensor_has_the_name_before_a_long_list_arrives)
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
 	read = crowd_read(&crowd, 1, "t0");
 	ck_assert_int_eq(crowd_value(&crowd, 1, read), 3);
-	long_list_end(&crowd);
+	long_list_end();
 }
 
 /* Changes of other tensors do not make the list start again. */
 TEST(a_long_list_arrives_while_others_allocate_and_free)
 {
-	struct crowd crowd;
-	uint64_t list = long_list_begin(&crowd);
+	uint64_t list = long_list_begin();
 
 	for (unsigned i = 0; i < 100 && crowd.peers[0].rpc.first_held; i++) {
 		crowd_alloc(&crowd, 1, "other", SHORT_W);
@@ -289,15 +272,14 @@ TEST(a_long_list_arrives_while_others_allocate_and_free)
 	ck_assert_ptr_null(crowd.peers[0].rpc.first_held);
 	loop_turns_all(crowd.rpc);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
-	long_list_end(&crowd);
+	long_list_end();
 }
 
 /* The memory of a tensor that went is that of one whose place is still searched for. */
 TEST(a_tensor_without_an_owner_follows_one_of_a_long_list)
 {
 	const struct device_request request = world_request(1, SHORT_W);
-	struct crowd crowd;
-	uint64_t list = long_list_begin(&crowd);
+	uint64_t list = long_list_begin();
 	struct error_context context = access_context(&crowd.peers[1].session, &crowd.world.error);
 	struct tensor *tensor, *gone;
 
@@ -310,16 +292,14 @@ TEST(a_tensor_without_an_owner_follows_one_of_a_long_list)
 	device_release(crowd.world.service.device, tensor, NULL, NULL);
 	loop_turns_all(crowd.rpc);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_NOT_FOUND);
-	long_list_end(&crowd);
+	long_list_end();
 }
 
 TEST(a_client_hangs_up_while_the_tensors_of_its_list_are_found)
 {
-	struct crowd crowd;
-
-	long_list_begin(&crowd);
+	long_list_begin();
 	crowd_close(&crowd, 0);
 	loop_turns_all(crowd.rpc);
 	ck_assert_uint_eq(crowd.peers[0].n_drained, 1);
-	long_list_end(&crowd);
+	long_list_end();
 }

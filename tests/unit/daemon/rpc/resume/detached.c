@@ -59,13 +59,15 @@ static void scene_deinit(struct scene *scene)
 	lasting_deinit(&scene->kept);
 }
 
+FIXTURE_OBJECT(struct scene, scene, scene_init(&scene), scene_deinit(&scene))
+
 /* A connection whose session is fresh. */
-static struct end *connect_as(struct scene *scene, unsigned i, uint32_t uid)
+static struct end *connect_as(unsigned i, uint32_t uid)
 {
-	struct end *end = &scene->ends[i];
+	struct end *end = &scene.ends[i];
 
 	memset(end, 0, sizeof(*end));
-	ck_assert_int_eq(session_init(&end->session, &scene->kept.world.service, uid, 1, NULL), 0);
+	ck_assert_int_eq(session_init(&end->session, &scene.kept.world.service, uid, 1, NULL), 0);
 	end->peer = (struct rpc_peer){.session = &end->session, .drained = drained, .ctx = end};
 	end->session.peer = &end->peer;
 	return end;
@@ -73,70 +75,61 @@ static struct end *connect_as(struct scene *scene, unsigned i, uint32_t uid)
 
 /* One that has a token and the unnamed tensor that is returned, and whose connection has ended; *token has the
  * token. */
-static struct tensor *leave_behind(struct scene *scene, uint8_t *token)
+static struct tensor *leave_behind(uint8_t *token)
 {
-	struct end *end = connect_as(scene, 0, 1001);
+	struct end *end = connect_as(0, 1001);
 	struct tensor *tensor;
 
-	ck_assert_int_eq(persist_session_begin(&end->session, false, &scene->kept.world.error), 0);
+	ck_assert_int_eq(persist_session_begin(&end->session, false, &scene.kept.world.error), 0);
 	memcpy(token, end->session.token, PERSIST_TOKEN_BYTES);
-	tensor = world_tensor(&scene->kept.world, &end->session, "");
-	rpc_peer_close(scene->rpc, &end->peer);
+	tensor = world_tensor(&scene.kept.world, &end->session, "");
+	rpc_peer_close(scene.rpc, &end->peer);
 	ck_assert_uint_eq(end->n_drained, 1);
-	ck_assert_ptr_nonnull(scene->rpc->detached);
+	ck_assert_ptr_nonnull(scene.rpc->detached);
 	return tensor;
 }
 
-static int return_by(struct scene *scene, struct end *end, const uint8_t *token, size_t bytes)
+static int return_by(struct end *end, const uint8_t *token, size_t bytes)
 {
-	npumem_error_clear(&scene->kept.world.error);
-	return detached_return(scene->rpc, &end->session, token, bytes, &scene->kept.world.error);
+	npumem_error_clear(&scene.kept.world.error);
+	return detached_return(scene.rpc, &end->session, token, bytes, &scene.kept.world.error);
 }
 
 TEST(only_who_has_a_token_is_waited_for)
 {
-	struct scene scene;
 	struct end *end;
 
-	scene_init(&scene);
-	end = connect_as(&scene, 0, 1001);
+	end = connect_as(0, 1001);
 	world_tensor(&scene.kept.world, &end->session, "");
 	rpc_peer_close(scene.rpc, &end->peer);
 	ck_assert_uint_eq(end->n_drained, 1);
 	ck_assert_ptr_null(scene.rpc->detached);
 	ck_assert_ptr_null(scene.kept.world.service.sessions);
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 0);
-	scene_deinit(&scene);
 }
 
 /* While the daemon goes on, a connection's end is its session's, but for one that lingers. */
 /* The connection's session ends, and the recording is of the session that waits for the client. */
 TEST(a_recording_goes_on_with_its_session)
 {
-	struct scene scene;
 	struct service *service;
 	struct end *end;
 
-	scene_init(&scene);
 	service = &scene.kept.world.service;
-	end = connect_as(&scene, 0, 500);
+	end = connect_as(0, 500);
 	ck_assert_int_eq(persist_session_begin(&end->session, true, &scene.kept.world.error), 0);
 	recorder_begin(&service->recorder, &end->session);
 	rpc_peer_close(scene.rpc, &end->peer);
 	ck_assert_uint_eq(end->n_drained, 1);
 	ck_assert_ptr_nonnull(scene.rpc->detached);
 	ck_assert_ptr_eq(service->recorder.owner, service->sessions);
-	scene_deinit(&scene);
 }
 
 TEST(only_who_lingers_is_waited_for_by_a_daemon_that_stays)
 {
-	struct scene scene;
-
-	scene_init(&scene);
 	scene.rpc->keeps_sessions = false;
 	for (unsigned i = 0; i < 2; i++) {
-		struct end *end = connect_as(&scene, i, 1001);
+		struct end *end = connect_as(i, 1001);
 		bool lingers = i == 1;
 
 		ck_assert_int_eq(persist_session_begin(&end->session, lingers, &scene.kept.world.error), 0);
@@ -144,19 +137,16 @@ TEST(only_who_lingers_is_waited_for_by_a_daemon_that_stays)
 		ck_assert_uint_eq(end->n_drained, 1);
 		ck_assert_int_eq(scene.rpc->detached != NULL, lingers);
 	}
-	scene_deinit(&scene);
 }
 
 TEST(of_a_uid_not_more_linger_than_may_be_connected)
 {
 	enum { MOST = 2 };
-	struct scene scene;
 
-	scene_init(&scene);
 	scene.rpc->keeps_sessions = false;
 	ck_assert_int_eq(limits_set_own(&scene.kept.world.service.limits, 1001, LIMITS_SESSIONS, MOST), 0);
 	for (unsigned i = 0; i <= MOST + 1; i++) {
-		struct end *end = connect_as(&scene, i, i > MOST ? 1002 : 1001);
+		struct end *end = connect_as(i, i > MOST ? 1002 : 1001);
 
 		ck_assert_int_eq(persist_session_begin(&end->session, true, &scene.kept.world.error), 0);
 		world_tensor(&scene.kept.world, &end->session, "");
@@ -165,16 +155,13 @@ TEST(of_a_uid_not_more_linger_than_may_be_connected)
 		/* The one too many has ended, and its tensor with it; another uid has its own room. */
 		ck_assert_int_eq(world_n_tensors(&scene.kept.world), i < MOST ? i + 1 : i);
 	}
-	scene_deinit(&scene);
 }
 
 TEST(it_ends_in_its_time_and_not_before)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES];
-	struct scene scene;
 
-	scene_init(&scene);
-	leave_behind(&scene, token);
+	leave_behind(token);
 	ck_assert_uint_eq(detached_due(scene.rpc), clock_ns + SECONDS * NS_PER_SECOND);
 	clock_ns += SECONDS * NS_PER_SECOND - 1;
 	rpc_tick(scene.rpc);
@@ -185,23 +172,20 @@ TEST(it_ends_in_its_time_and_not_before)
 	ck_assert_ptr_null(scene.rpc->detached);
 	ck_assert_uint_eq(detached_due(scene.rpc), UINT64_MAX);
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 0);
-	ck_assert_int_eq(return_by(&scene, connect_as(&scene, 1, 1001), token, sizeof(token)), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(return_by(connect_as(1, 1001), token, sizeof(token)), NPUMEM_NOT_FOUND);
 	rpc_peer_close(scene.rpc, &scene.ends[1].peer);
-	scene_deinit(&scene);
 }
 
 TEST(what_came_back_is_waited_for_no_more)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES];
-	struct scene scene;
 	struct tensor *tensor;
 	struct end *end;
 
-	scene_init(&scene);
-	tensor = leave_behind(&scene, token);
+	tensor = leave_behind(token);
 	clock_ns += LATER * NS_PER_SECOND;
-	end = connect_as(&scene, 1, 1001);
-	ck_assert_int_eq(return_by(&scene, end, token, sizeof(token)), 0);
+	end = connect_as(1, 1001);
+	ck_assert_int_eq(return_by(end, token, sizeof(token)), 0);
 	ck_assert_ptr_eq(scene.kept.world.service.sessions, &end->session);
 	ck_assert_ptr_null(end->session.next);
 	ck_assert_ptr_null(scene.rpc->detached);
@@ -211,34 +195,30 @@ TEST(what_came_back_is_waited_for_no_more)
 	ck_assert_ptr_eq(device_find(scene.kept.world.device, tensor->handle), tensor);
 	ck_assert(end->session.has_token);
 	/* Nor does another one get it. */
-	ck_assert_int_eq(return_by(&scene, connect_as(&scene, 2, 1001), token, sizeof(token)), NPUMEM_UNAVAILABLE);
+	ck_assert_int_eq(return_by(connect_as(2, 1001), token, sizeof(token)), NPUMEM_UNAVAILABLE);
 	rpc_peer_close(scene.rpc, &scene.ends[2].peer);
-	scene_deinit(&scene);
 }
 
 TEST(only_the_whole_token_of_the_same_uid_is_good)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES + 1] = {0};
-	struct scene scene;
 	struct end *end;
 
-	scene_init(&scene);
-	leave_behind(&scene, token);
-	end = connect_as(&scene, 1, 1002);
-	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES), NPUMEM_NOT_FOUND);
+	leave_behind(token);
+	end = connect_as(1, 1002);
+	ck_assert_int_eq(return_by(end, token, PERSIST_TOKEN_BYTES), NPUMEM_NOT_FOUND);
 	rpc_peer_close(scene.rpc, &end->peer);
-	end = connect_as(&scene, 2, 1001);
-	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES - 1), NPUMEM_NOT_FOUND);
-	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES + 1), NPUMEM_NOT_FOUND);
+	end = connect_as(2, 1001);
+	ck_assert_int_eq(return_by(end, token, PERSIST_TOKEN_BYTES - 1), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(return_by(end, token, PERSIST_TOKEN_BYTES + 1), NPUMEM_NOT_FOUND);
 	for (unsigned i = 0; i < PERSIST_TOKEN_BYTES; i++) {
 		token[i] ^= 0x80;
-		ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES), NPUMEM_NOT_FOUND);
+		ck_assert_int_eq(return_by(end, token, PERSIST_TOKEN_BYTES), NPUMEM_NOT_FOUND);
 		token[i] ^= 0x80;
 	}
 	ck_assert_ptr_nonnull(scene.rpc->detached);
 	ck_assert(session_is_fresh(&end->session));
-	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES), 0);
-	scene_deinit(&scene);
+	ck_assert_int_eq(return_by(end, token, PERSIST_TOKEN_BYTES), 0);
 }
 
 enum { MANY = 16000, TRIES = 200 };
@@ -263,13 +243,13 @@ static int spread(void *to, size_t bytes)
 	return 0;
 }
 
-static uint64_t ns_of_wrong_tokens(struct scene *scene, struct end *end, uint8_t *token)
+static uint64_t ns_of_wrong_tokens(struct end *end, uint8_t *token)
 {
 	uint64_t began_ns = cpu_ns();
 
 	for (unsigned i = 0; i < TRIES; i++) {
 		token[i % PERSIST_TOKEN_BYTES] ^= 1;
-		ck_assert_int_eq(return_by(scene, end, token, PERSIST_TOKEN_BYTES), NPUMEM_NOT_FOUND);
+		ck_assert_int_eq(return_by(end, token, PERSIST_TOKEN_BYTES), NPUMEM_NOT_FOUND);
 		token[i % PERSIST_TOKEN_BYTES] ^= 1;
 	}
 	return cpu_ns() - began_ns;
@@ -280,22 +260,20 @@ TEST(a_lookup_does_not_depend_on_how_many_sessions_there_are)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES];
 	struct session *many = calloc(MANY, sizeof(*many));
-	struct scene scene;
 	struct end *end;
 	uint64_t few_ns, many_ns;
 
-	scene_init(&scene);
 	scene.kept.world.service.persist.random = spread;
-	leave_behind(&scene, token);
-	end = connect_as(&scene, 1, 1001);
-	few_ns = ns_of_wrong_tokens(&scene, end, token);
+	leave_behind(token);
+	end = connect_as(1, 1001);
+	few_ns = ns_of_wrong_tokens(end, token);
 	for (unsigned i = 0; i < MANY; i++) {
 		ck_assert_int_eq(session_init(&many[i], &scene.kept.world.service, 2000 + i % 100, 1, NULL), 0);
 		ck_assert_int_eq(persist_session_begin(&many[i], false, &scene.kept.world.error), 0);
 	}
-	many_ns = ns_of_wrong_tokens(&scene, end, token);
+	many_ns = ns_of_wrong_tokens(end, token);
 	ck_assert_msg(many_ns < 20 * few_ns, "%" PRIu64 " ns, and with many sessions %" PRIu64, few_ns, many_ns);
-	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES), 0);
+	ck_assert_int_eq(return_by(end, token, PERSIST_TOKEN_BYTES), 0);
 	for (unsigned i = 0; i < MANY; i++) {
 		ck_assert_ptr_eq(
 			persist_session_find(&scene.kept.world.service.persist, many[i].uid, many[i].token),
@@ -304,5 +282,4 @@ TEST(a_lookup_does_not_depend_on_how_many_sessions_there_are)
 	}
 	free(many);
 	rpc_peer_close(scene.rpc, &end->peer);
-	scene_deinit(&scene);
 }

@@ -102,12 +102,12 @@ static void scene_deinit(struct scene *scene)
 	world_deinit(&scene->world);
 }
 
+FIXTURE_OBJECT(struct scene, scene, scene_init(&scene), scene_deinit(&scene))
+
 TEST(what_it_reads_it_must_not_change, .to = sizeof(cases) / sizeof(cases[0]))
 {
-	struct scene scene;
 	struct repeat repeat;
 
-	scene_init(&scene);
 	scene.session.has_token = true;
 	/* What another request did before does not count. */
 	repeat_begin(&repeat, &scene.session);
@@ -116,18 +116,14 @@ TEST(what_it_reads_it_must_not_change, .to = sizeof(cases) / sizeof(cases[0]))
 	for (unsigned i = 0; i < OPS_MAX && cases[_i].ops[i]; i++)
 		look(&scene, &repeat, cases[_i].ops[i]);
 	ck_assert_int_eq(repeat_is_safe(&repeat) ? SAFE : (int)repeat.first_final, cases[_i].first_final);
-	scene_deinit(&scene);
 }
 
 TEST(nobody_looks_without_a_token)
 {
-	struct scene scene;
 	struct repeat repeat;
 
-	scene_init(&scene);
 	repeat_begin(&repeat, &scene.session);
 	look(&scene, &repeat, "R x");
 	look(&scene, &repeat, "F x");
 	ck_assert(repeat_is_safe(&repeat));
-	scene_deinit(&scene);
 }

@@ -37,150 +37,127 @@ static void scene_init(struct scene *scene)
 	scene->z = world_tensor(&scene->kept.world, &scene->session, "z");
 }
 
+FIXTURE_OBJECT(struct scene, scene, scene_init(&scene), lasting_deinit(&scene.kept))
+
 /* How often answers were sent before it. */
-static unsigned sent_before(struct scene *scene, struct session *session, enum op_kind kind, struct tensor *tensor,
+static unsigned sent_before(struct session *session, enum op_kind kind, struct tensor *tensor,
 			    struct tensor *source)
 {
-	unsigned n = scene->n_sent;
+	unsigned n = scene.n_sent;
 
 	repeat_before_op(session, &(struct op){.kind = kind, .tensor = tensor, .source = source, .count = -1},
 			 false);
-	return scene->n_sent - n;
+	return scene.n_sent - n;
 }
 
-static unsigned sent_before_change(struct scene *scene, struct tensor *tensor)
+static unsigned sent_before_change(struct tensor *tensor)
 {
-	unsigned n = scene->n_sent;
+	unsigned n = scene.n_sent;
 
-	repeat_before_change(&scene->session, tensor);
-	return scene->n_sent - n;
+	repeat_before_change(&scene.session, tensor);
+	return scene.n_sent - n;
 }
 
 TEST(before_what_was_read_is_written)
 {
-	struct scene scene;
 	struct session *own = &scene.session, *other = &scene.other;
 
-	scene_init(&scene);
-	ck_assert_uint_eq(sent_before(&scene, own, OP_FILL, scene.x, NULL), 0);
-	ck_assert_uint_eq(sent_before(&scene, own, OP_FILL, scene.x, NULL), 0);
-	ck_assert_uint_eq(sent_before(&scene, own, OP_READ, scene.x, NULL), 0);
-	ck_assert_uint_eq(sent_before(&scene, own, OP_FILL, scene.y, NULL), 0);
-	ck_assert_uint_eq(sent_before(&scene, own, OP_FILL, scene.x, NULL), 1);
-	ck_assert_uint_eq(sent_before(&scene, own, OP_FILL, scene.x, NULL), 0);
+	ck_assert_uint_eq(sent_before(own, OP_FILL, scene.x, NULL), 0);
+	ck_assert_uint_eq(sent_before(own, OP_FILL, scene.x, NULL), 0);
+	ck_assert_uint_eq(sent_before(own, OP_READ, scene.x, NULL), 0);
+	ck_assert_uint_eq(sent_before(own, OP_FILL, scene.y, NULL), 0);
+	ck_assert_uint_eq(sent_before(own, OP_FILL, scene.x, NULL), 1);
+	ck_assert_uint_eq(sent_before(own, OP_FILL, scene.x, NULL), 0);
 	/* A copy reads what it takes. */
-	ck_assert_uint_eq(sent_before(&scene, own, OP_COPY, scene.x, scene.y), 0);
-	ck_assert_uint_eq(sent_before(&scene, own, OP_COPY, scene.y, scene.x), 1);
+	ck_assert_uint_eq(sent_before(own, OP_COPY, scene.x, scene.y), 0);
+	ck_assert_uint_eq(sent_before(own, OP_COPY, scene.y, scene.x), 1);
 	/* What another one reads is that one's matter; what both have read stays both's. */
-	ck_assert_uint_eq(sent_before(&scene, own, OP_FILL, scene.x, NULL), 1);
-	ck_assert_uint_eq(sent_before(&scene, other, OP_READ, scene.x, NULL), 0);
-	ck_assert_uint_eq(sent_before(&scene, own, OP_FILL, scene.x, NULL), 0);
-	ck_assert_uint_eq(sent_before(&scene, own, OP_READ, scene.x, NULL), 0);
-	ck_assert_uint_eq(sent_before(&scene, other, OP_FILL, scene.x, NULL), 0); /* it has no connection */
-	ck_assert_uint_eq(sent_before(&scene, own, OP_FILL, scene.x, NULL), 1);
+	ck_assert_uint_eq(sent_before(own, OP_FILL, scene.x, NULL), 1);
+	ck_assert_uint_eq(sent_before(other, OP_READ, scene.x, NULL), 0);
+	ck_assert_uint_eq(sent_before(own, OP_FILL, scene.x, NULL), 0);
+	ck_assert_uint_eq(sent_before(own, OP_READ, scene.x, NULL), 0);
+	ck_assert_uint_eq(sent_before(other, OP_FILL, scene.x, NULL), 0); /* it has no connection */
+	ck_assert_uint_eq(sent_before(own, OP_FILL, scene.x, NULL), 1);
 	/* Also where the other one was the last to read it. */
-	ck_assert_uint_eq(sent_before(&scene, own, OP_READ, scene.z, NULL), 0);
-	ck_assert_uint_eq(sent_before(&scene, other, OP_READ, scene.z, NULL), 0);
-	ck_assert_uint_eq(sent_before(&scene, own, OP_FILL, scene.z, NULL), 1);
-	lasting_deinit(&scene.kept);
+	ck_assert_uint_eq(sent_before(own, OP_READ, scene.z, NULL), 0);
+	ck_assert_uint_eq(sent_before(other, OP_READ, scene.z, NULL), 0);
+	ck_assert_uint_eq(sent_before(own, OP_FILL, scene.z, NULL), 1);
 }
 
 /* What it has found there must not be put there again. */
 TEST(before_what_is_done_once)
 {
-	struct scene scene;
 	struct op op;
 
-	scene_init(&scene);
 	op = (struct op){.kind = OP_FILL, .tensor = scene.x, .count = -1};
 	repeat_before_op(&scene.session, &op, true);
 	ck_assert_uint_eq(scene.n_sent, 0);
-	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 0);
+	ck_assert_uint_eq(sent_before(&scene.session, OP_FILL, scene.x, NULL), 0);
 	repeat_before_op(&scene.session, &op, true);
 	ck_assert_uint_eq(scene.n_sent, 1);
 	op.tensor = scene.y;
 	repeat_before_op(&scene.session, &op, true);
 	ck_assert_uint_eq(scene.n_sent, 1);
-	lasting_deinit(&scene.kept);
 }
 
 TEST(before_what_was_used_ends)
 {
-	struct scene scene;
-
-	scene_init(&scene);
-	ck_assert_uint_eq(sent_before_change(&scene, scene.x), 0);
-	sent_before(&scene, &scene.other, OP_FILL, scene.x, NULL);
-	ck_assert_uint_eq(sent_before_change(&scene, scene.x), 0);
-	sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL);
-	ck_assert_uint_eq(sent_before_change(&scene, scene.x), 1);
-	ck_assert_uint_eq(sent_before_change(&scene, scene.y), 0);
-	lasting_deinit(&scene.kept);
+	ck_assert_uint_eq(sent_before_change(scene.x), 0);
+	sent_before(&scene.other, OP_FILL, scene.x, NULL);
+	ck_assert_uint_eq(sent_before_change(scene.x), 0);
+	sent_before(&scene.session, OP_FILL, scene.x, NULL);
+	ck_assert_uint_eq(sent_before_change(scene.x), 1);
+	ck_assert_uint_eq(sent_before_change(scene.y), 0);
 }
 
 /* What was answered and not sent, and nothing that is still under way. */
 TEST(a_client_that_does_not_read_cannot_ask_again)
 {
-	struct scene scene;
 	const struct session *found = scene.kept.found;
 
-	scene_init(&scene);
 	scene.is_full = true;
 	repeat_note_answer(&scene.peer, 3);
 	repeat_note_answer(&scene.peer, 9);
-	sent_before(&scene, &scene.session, OP_READ, scene.x, NULL);
-	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 1);
+	sent_before(&scene.session, OP_READ, scene.x, NULL);
+	ck_assert_uint_eq(sent_before(&scene.session, OP_FILL, scene.x, NULL), 1);
 	ck_assert_uint_eq(scene.peer.unsent.n, 0);
 	lasting_restart(&scene.kept);
 	for (uint64_t id = 0; id < 12; id++) {
 		ck_assert_int_eq(stale_has(&found[0], id), id == 3 || id == 8 || id == 9);
 		ck_assert(!stale_has(&found[1], id));
 	}
-	lasting_deinit(&scene.kept);
 }
 
 TEST(what_has_gone_is_none_of_it)
 {
-	struct scene scene;
-
-	scene_init(&scene);
 	scene.is_full = true;
 	repeat_sent(&scene.peer);
-	sent_before(&scene, &scene.session, OP_READ, scene.x, NULL);
-	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 0);
-	sent_before(&scene, &scene.session, OP_READ, scene.x, NULL);
+	sent_before(&scene.session, OP_READ, scene.x, NULL);
+	ck_assert_uint_eq(sent_before(&scene.session, OP_FILL, scene.x, NULL), 0);
+	sent_before(&scene.session, OP_READ, scene.x, NULL);
 	repeat_note_answer(&scene.peer, 10);
 	repeat_sent(&scene.peer);
-	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 0);
+	ck_assert_uint_eq(sent_before(&scene.session, OP_FILL, scene.x, NULL), 0);
 	ck_assert(!stale_has(&scene.session, 8) && !stale_has(&scene.session, 10));
-	lasting_deinit(&scene.kept);
 }
 
 /* Of what lingers only the client's word counts. */
 TEST(what_is_sent_to_another_host)
 {
-	struct scene scene;
-
-	scene_init(&scene);
 	scene.session.lingers = true;
 	repeat_note_answer(&scene.peer, 9);
 	repeat_sent(&scene.peer);
 	repeat_answered(&scene.peer, 9);
-	sent_before(&scene, &scene.session, OP_READ, scene.x, NULL);
-	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 0);
+	sent_before(&scene.session, OP_READ, scene.x, NULL);
+	ck_assert_uint_eq(sent_before(&scene.session, OP_FILL, scene.x, NULL), 0);
 	ck_assert(stale_has(&scene.session, 9));
 	ck_assert(!stale_has(&scene.session, 7) && !stale_has(&scene.session, 10));
-	lasting_deinit(&scene.kept);
 }
 
 TEST(without_a_token_nothing_is_sent_again)
 {
-	struct scene scene;
-
-	scene_init(&scene);
 	session_forget(&scene.session);
-	sent_before(&scene, &scene.session, OP_READ, scene.x, NULL);
-	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 0);
-	ck_assert_uint_eq(sent_before_change(&scene, scene.x), 0);
-	lasting_deinit(&scene.kept);
+	sent_before(&scene.session, OP_READ, scene.x, NULL);
+	ck_assert_uint_eq(sent_before(&scene.session, OP_FILL, scene.x, NULL), 0);
+	ck_assert_uint_eq(sent_before_change(scene.x), 0);
 }

@@ -43,24 +43,26 @@ static void desk_close(struct desk *desk)
 	limits_deinit(&desk->limits);
 }
 
+FIXTURE_OBJECT(struct desk, desk, desk_open(&desk), desk_close(&desk))
+
 /* Until so many are not closed yet. */
-static void run_until(struct desk *desk, unsigned n)
+static void run_until(unsigned n)
 {
 	uint64_t end = uv_hrtime() + (uint64_t)HANGS_MS * 1000000;
 
 	/* Else the loop has nothing to wait for. */
-	uv_ref((uv_handle_t *)&desk->closer.closed);
-	while (desk->closer.n_pending > n && uv_hrtime() < end) {
-		uv_run(&desk->loop, UV_RUN_NOWAIT);
+	uv_ref((uv_handle_t *)&desk.closer.closed);
+	while (desk.closer.n_pending > n && uv_hrtime() < end) {
+		uv_run(&desk.loop, UV_RUN_NOWAIT);
 		uv_sleep(1);
 	}
-	uv_unref((uv_handle_t *)&desk->closer.closed);
-	ck_assert_uint_eq(desk->closer.n_pending, n);
+	uv_unref((uv_handle_t *)&desk.closer.closed);
+	ck_assert_uint_eq(desk.closer.n_pending, n);
 }
 
-static void run(struct desk *desk)
+static void run(void)
 {
-	run_until(desk, 0);
+	run_until(0);
 }
 
 static uint64_t charged(const struct closer_user *user, enum limits_key key)
@@ -79,10 +81,8 @@ static struct closer_mapping *map_pages(uint64_t bytes)
 
 TEST(a_charge_ends_with_what_it_is_for)
 {
-	struct desk desk;
 	int ends[2];
 
-	desk_open(&desk);
 	ck_assert_int_eq(pipe(ends), 0);
 	closer_count(desk.alice, 2);
 	closer_add_received(desk.alice, ends[0]);
@@ -91,37 +91,31 @@ TEST(a_charge_ends_with_what_it_is_for)
 	ck_assert_uint_eq(charged(desk.alice, LIMITS_DESCRIPTORS), 1);
 	ck_assert_uint_eq(charged(desk.alice, LIMITS_SESSIONS), 1);
 	ck_assert_uint_eq(charged(desk.alice, LIMITS_SEGMENT_BYTES), 1 << 20);
-	run(&desk);
+	run();
 	for (int key = 0; key < LIMITS_N; key++)
 		ck_assert_uint_eq(charged(desk.alice, key), 0);
 	ck_assert_uint_eq(desk.closer.n_fds, 0);
 	ck_assert(fcntl(ends[0], F_GETFD) < 0 && fcntl(ends[1], F_GETFD) < 0);
-	desk_close(&desk);
 }
 
 TEST(a_user_goes_when_all_of_its_is_closed)
 {
-	struct desk desk;
 	int ends[2];
 
-	desk_open(&desk);
 	ck_assert_int_eq(pipe(ends), 0);
 	closer_count(desk.alice, 1);
 	closer_add_received(desk.alice, ends[0]);
 	closer_drop_user(desk.alice);
 	ck_assert_uint_eq(desk.limits.n_uids, 2);
-	run(&desk);
+	run();
 	ck_assert_uint_eq(desk.limits.n_uids, 1);
 	close(ends[1]);
-	desk_close(&desk);
 }
 
 TEST(too_many_at_once_are_too_many)
 {
-	struct desk desk;
 	struct npumem_error error = {.status = 0};
 
-	desk_open(&desk);
 	for (int i = 0; i < CLOSER_PENDING_MAX; i++) {
 		ck_assert(closer_may_pass(desk.alice));
 		closer_count(desk.alice, 1);
@@ -129,9 +123,8 @@ TEST(too_many_at_once_are_too_many)
 	}
 	ck_assert(!closer_may_pass(desk.alice) && closer_may_pass(desk.bob));
 	ck_assert_int_eq(closer_refuse(desk.alice, &error), NPUMEM_RESOURCE_EXHAUSTED);
-	run(&desk);
+	run();
 	ck_assert(closer_may_pass(desk.alice));
-	desk_close(&desk);
 }
 
 /* Its last close sleeps for a week, unless a signal ends that. */
@@ -155,33 +148,28 @@ static int lingering(int listener, int *peer)
 
 TEST(lingers_end_together)
 {
-	struct desk desk;
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int listener = socket(AF_INET, SOCK_STREAM, 0), small = 4096;
 	static int peers[N];
 
-	desk_open(&desk);
 	setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
 	ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
 	ck_assert_int_eq(listen(listener, N), 0);
 	closer_count(desk.alice, N);
 	for (int i = 0; i < N; i++)
 		closer_add_connection(desk.alice, lingering(listener, &peers[i]));
-	run(&desk);
+	run();
 	/* None was lost, and none was needed. */
 	ck_assert_uint_le(desk.closer.threads.n, 2);
 	for (int i = 0; i < N; i++)
 		close(peers[i]);
 	close(listener);
-	desk_close(&desk);
 }
 
 TEST(a_connection_does_not_wait_for_a_mapping)
 {
-	struct desk desk;
 	int ends[2];
 
-	desk_open(&desk);
 	ck_assert_int_eq(pipe(ends), 0);
 	/* As if a thread unmapped it. */
 	desk.alice->queues[CLOSER_MAPPINGS].is_running = true;
@@ -189,20 +177,17 @@ TEST(a_connection_does_not_wait_for_a_mapping)
 	closer_count(desk.alice, 2);
 	closer_add_connection(desk.alice, ends[0]);
 	closer_add_turned_away(desk.alice, ends[1]);
-	run_until(&desk, 1);
+	run_until(1);
 	ck_assert(fcntl(ends[0], F_GETFD) < 0 && fcntl(ends[1], F_GETFD) < 0);
 	desk.alice->queues[CLOSER_MAPPINGS].is_running = false;
 	closer_add_mapping(desk.alice, map_pages(4096));
-	run(&desk);
-	desk_close(&desk);
+	run();
 }
 
 TEST(half_of_the_descriptors_are_turned_away_at_most)
 {
 	enum { MOST = 100 };
-	struct desk desk;
 
-	desk_open(&desk);
 	desk.closer.n_fds_max = 2 * MOST;
 	for (int i = 0; i <= MOST; i++) {
 		ck_assert(closer_may_turn_away(&desk.closer));
@@ -212,8 +197,7 @@ TEST(half_of_the_descriptors_are_turned_away_at_most)
 	ck_assert(!closer_may_turn_away(&desk.closer));
 	ck_assert_uint_eq(charged(desk.alice, LIMITS_SESSIONS), 0);
 	ck_assert_uint_eq(charged(desk.alice, LIMITS_DESCRIPTORS), MOST + 1);
-	run(&desk);
+	run();
 	ck_assert(closer_may_turn_away(&desk.closer));
 	ck_assert_uint_eq(charged(desk.alice, LIMITS_DESCRIPTORS), 0);
-	desk_close(&desk);
 }

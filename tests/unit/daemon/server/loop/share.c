@@ -17,7 +17,6 @@ struct bench {
 };
 
 struct parts {
-	struct bench *bench;
 	struct kernel_call call;
 	atomic_int next, n_done, n_threads, n_inside;
 	int wanted_threads;	       /* the first part waits until so many are there */
@@ -44,6 +43,8 @@ static void bench_close(struct bench *bench)
 	uv_run(&bench->loop, UV_RUN_DEFAULT);
 	ck_assert_int_eq(uv_loop_close(&bench->loop), 0);
 }
+
+FIXTURE_OBJECT(struct bench, bench, bench_open(&bench), bench_close(&bench))
 
 static bool is_owner(const struct parts *parts)
 {
@@ -72,21 +73,19 @@ static void take_parts(void *arg, unsigned number)
 	atomic_fetch_sub(&parts->n_inside, 1);
 }
 
-static void parts_init(struct parts *parts, struct bench *bench, int wanted_threads)
+static void parts_init(struct parts *parts, int wanted_threads)
 {
-	*parts = (struct parts){.bench = bench, .wanted_threads = wanted_threads, .owner = uv_thread_self()};
-	parts->call.crew = &bench->crew;
+	*parts = (struct parts){.wanted_threads = wanted_threads, .owner = uv_thread_self()};
+	parts->call.crew = &bench.crew;
 }
 
 TEST(each_part_once, .is_unbounded = true)
 {
-	static struct bench bench;
 	static struct parts parts;
 
-	bench_open(&bench);
 	for (int wanted = 1; wanted <= SLOTS; wanted++) {
 		bench.share.rest_until_ns = 0;
-		parts_init(&parts, &bench, wanted);
+		parts_init(&parts, wanted);
 		kernel_share(&parts.call, LARGE, take_parts, &parts);
 		ck_assert_int_eq(parts.n_inside, 0);
 		ck_assert_int_eq(parts.n_done, PARTS);
@@ -97,26 +96,22 @@ TEST(each_part_once, .is_unbounded = true)
 			ck_assert_int_le(parts.numbers[i], 1);
 		ck_assert_int_eq(parts.numbers[SLOTS], 0);
 	}
-	bench_close(&bench);
 }
 
 /* Where all slots are taken, and where somebody waits for one. */
 TEST(nobody_helps_where_others_wait, .is_unbounded = true)
 {
-	static struct bench bench;
 	static struct parts parts;
 
-	bench_open(&bench);
 	for (int i = 0; i < 2; i++) {
 		atomic_store(&bench.workers.n_running, i ? SLOTS : 1);
 		atomic_store(&bench.workers.n_waiting, !i);
-		parts_init(&parts, &bench, 1);
+		parts_init(&parts, 1);
 		kernel_share(&parts.call, LARGE, take_parts, &parts);
 		ck_assert_int_eq(parts.n_done, PARTS);
 		ck_assert_int_eq(parts.n_threads, 1);
 	}
 	atomic_store(&bench.workers.n_running, 0);
-	bench_close(&bench);
 }
 
 static void take_parts_until_wanted(void *arg, unsigned number)
@@ -129,7 +124,7 @@ static void take_parts_until_wanted(void *arg, unsigned number)
 		while (atomic_load(&parts->n_inside) < 2)
 			usleep(100);
 		/* Somebody comes: the helper leaves, and this thread stays. */
-		atomic_store(&parts->bench->workers.n_waiting, 1);
+		atomic_store(&bench.workers.n_waiting, 1);
 		while (atomic_load(&parts->n_inside) > 1)
 			usleep(100);
 		ck_assert(kernel_part_done(&parts->call, 1));
@@ -142,16 +137,13 @@ static void take_parts_until_wanted(void *arg, unsigned number)
 
 TEST(helpers_leave_for_others, .is_unbounded = true)
 {
-	static struct bench bench;
 	static struct parts parts;
 
-	bench_open(&bench);
 	bench.share.threads_max = 1;
-	parts_init(&parts, &bench, 0);
+	parts_init(&parts, 0);
 	kernel_share(&parts.call, LARGE, take_parts_until_wanted, &parts);
 	ck_assert_int_eq(parts.n_inside, 0);
 	atomic_store(&bench.workers.n_waiting, 0);
-	bench_close(&bench);
 }
 
 static void be_late(void *arg, unsigned number)
@@ -169,11 +161,9 @@ static void be_late(void *arg, unsigned number)
 /* What is too small to wake a helper for is shared with one that is awake. */
 TEST(what_is_small_wakes_nobody, .is_unbounded = true)
 {
-	static struct bench bench;
 	static struct parts parts;
 
-	bench_open(&bench);
-	parts_init(&parts, &bench, 1);
+	parts_init(&parts, 1);
 	kernel_share(&parts.call, SMALL, take_parts, &parts);
 	ck_assert_int_eq(parts.n_threads, 1);
 	ck_assert_uint_eq(bench.share.n_threads, 0);
@@ -183,85 +173,72 @@ TEST(what_is_small_wakes_nobody, .is_unbounded = true)
 	ck_assert_uint_eq(bench.share.offer, 2);
 	ck_assert_uint_eq(bench.share.n_threads, 0);
 	atomic_store(&bench.share.n_polling, 0);
-	bench_close(&bench);
 }
 
 /* As in a list. One that comes after a pause does not follow. */
 TEST(small_ones_that_follow_each_other_wake, .is_unbounded = true)
 {
-	static struct bench bench;
 	static struct parts parts;
 
-	bench_open(&bench);
 	hrtime_stop();
 	for (int i = 0; i < 3; i++) {
-		parts_init(&parts, &bench, 1);
+		parts_init(&parts, 1);
 		kernel_share(&parts.call, SMALL, take_parts, &parts);
 		ck_assert_uint_eq(bench.share.n_threads, i == 2);
 		if (!i)
 			hrtime_skip(MOMENT_NS);
 	}
 	hrtime_run();
-	bench_close(&bench);
 }
 
 /* One that has helped polls for what comes next: for a moment, which lasts here until it has come. */
 TEST(who_helped_stays_awake_for_a_moment, .is_unbounded = true)
 {
-	static struct bench bench;
 	static struct parts parts;
 
-	bench_open(&bench);
 	bench.share.threads_max = 1;
 	hrtime_stop();
 	for (int i = 0; i < 3; i++) {
 		bench.share.rest_until_ns = 0;
-		parts_init(&parts, &bench, 2);
+		parts_init(&parts, 2);
 		kernel_share(&parts.call, i ? SMALL : LARGE, take_parts, &parts);
 		ck_assert_int_eq(parts.n_threads, 2);
 		while (!atomic_load(&bench.share.n_polling))
 			usleep(100);
 	}
 	hrtime_run();
-	bench_close(&bench);
 }
 
 /* Once late by a moment is forgiven. */
 TEST(who_saves_more_is_asked_again, .is_unbounded = true)
 {
-	static struct bench bench;
 	static struct parts parts;
 
-	bench_open(&bench);
 	bench.share.threads_max = 1;
 	/* A busy machine may make a moment a millisecond, which is not forgiven. */
 	for (int i = 0; i < 100 && (!i || bench.share.rest_until_ns); i++) {
 		bench.share.saved_ns = 1000000000;
 		bench.share.rest_until_ns = 0;
-		parts_init(&parts, &bench, 2);
+		parts_init(&parts, 2);
 		parts.late_us = 200;
 		kernel_share(&parts.call, LARGE, be_late, &parts);
 	}
 	ck_assert_uint_eq(bench.share.rest_until_ns, 0);
 	ck_assert_int_lt(bench.share.saved_ns, 1000000000);
-	bench_close(&bench);
 }
 
 /* Who waits longer for a helper than that helps works alone for a while. */
 TEST(a_late_helper_is_not_asked_again_soon, .is_unbounded = true)
 {
-	static struct bench bench;
 	static struct parts parts;
 
-	bench_open(&bench);
 	bench.share.saved_ns = 1000000000;
-	parts_init(&parts, &bench, 2);
+	parts_init(&parts, 2);
 	parts.late_us = 20000;
 	kernel_share(&parts.call, LARGE, be_late, &parts);
 	ck_assert_uint_gt(bench.share.rest_until_ns, 0);
 	bench.share.rest_until_ns = UINT64_MAX;
-	parts_init(&parts, &bench, 1);
+	parts_init(&parts, 1);
 	kernel_share(&parts.call, LARGE, take_parts, &parts);
 	ck_assert_int_eq(parts.n_threads, 1);
-	bench_close(&bench);
 }

@@ -91,37 +91,28 @@ static void close_scene(struct scene *scene)
 	ck_assert_int_eq(uv_loop_close(&scene->loop), 0);
 }
 
+FIXTURE_OBJECT(struct scene, scene, open_scene(&scene), close_scene(&scene))
+
 TEST(each_once_in_order_and_the_last_at_the_end)
 {
-	struct scene scene;
-
-	open_scene(&scene);
 	turns_add_last(&scene.turns, &scene.last.entry);
 	for (unsigned i = 0; i < 2 * WORKS; i++)
 		queue(&scene.ones[i % WORKS]);
 	turns_add_last(&scene.turns, &scene.last.entry);
 	turn(&scene, UV_RUN_NOWAIT, "abcZ");
-	close_scene(&scene);
 }
 
 TEST(new_work_goes_behind_the_same_users)
 {
-	struct scene scene;
-
-	open_scene(&scene);
 	scene.ones[0].n_again = 2;
 	for (unsigned i = 0; i < WORKS; i++)
 		queue(&scene.ones[i]);
 	turn(&scene, UV_RUN_NOWAIT, "abcaa");
-	close_scene(&scene);
 }
 
 /* However many works a user has, another user waits for one of them at most. */
 TEST(the_user_served_least_is_next)
 {
-	struct scene scene;
-
-	open_scene(&scene);
 	scene.turns.most_ns = 10 * TURN_NS;
 	for (unsigned i = 0; i < WORKS; i++)
 		scene.ones[i].takes_ns = TURN_NS;
@@ -135,14 +126,10 @@ TEST(the_user_served_least_is_next)
 	queue(&scene.ones[0]);
 	queue(&scene.ones[2]);
 	turn(&scene, UV_RUN_NOWAIT, "cacaca");
-	close_scene(&scene);
 }
 
 TEST(a_turn_has_an_end)
 {
-	struct scene scene;
-
-	open_scene(&scene);
 	scene.ones[0].takes_ns = scene.ones[1].takes_ns = TURN_NS;
 	for (unsigned i = 0; i < WORKS; i++)
 		queue(&scene.ones[i]);
@@ -152,14 +139,10 @@ TEST(a_turn_has_an_end)
 	turn(&scene, UV_RUN_NOWAIT, "bZ");
 	/* It does not sleep while work is left. */
 	turn(&scene, UV_RUN_DEFAULT, "c");
-	close_scene(&scene);
 }
 
 TEST(removed_work_is_not_run)
 {
-	struct scene scene;
-
-	open_scene(&scene);
 	for (unsigned i = 0; i < WORKS; i++)
 		queue(&scene.ones[i]);
 	turns_add_last(&scene.turns, &scene.last.entry);
@@ -167,5 +150,4 @@ TEST(removed_work_is_not_run)
 	fair_queue_remove(&scene.ones[1].work);
 	turns_remove(&scene.last.entry);
 	turn(&scene, UV_RUN_NOWAIT, "ac");
-	close_scene(&scene);
 }

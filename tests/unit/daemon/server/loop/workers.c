@@ -10,7 +10,6 @@
 enum { ALICE = 1, BOB = 2, CAROL = 3, UIDS = 4, USERS = 64, TASKS_MAX = 64, SLOTS = 2, HANGS_MS = 60000 };
 
 struct task {
-	struct desk *desk;
 	atomic_bool began, let_go;
 	atomic_int looks; /* at whether somebody waits */
 	bool gives_way, ended;
@@ -28,9 +27,10 @@ struct desk {
 	unsigned n_tasks, n_ended;
 	atomic_int n_active, most_active, n_begun, most_begun;
 	uv_thread_t thread;
+	bool is_open;
 };
 
-static void desk_open_with(struct desk *desk, const struct heap *heap, unsigned n_slots)
+static void desk_open(struct desk *desk, const struct heap *heap, unsigned n_slots)
 {
 	memset(desk, 0, sizeof(*desk));
 	desk->thread = uv_thread_self();
@@ -38,22 +38,29 @@ static void desk_open_with(struct desk *desk, const struct heap *heap, unsigned 
 	turns_open(&desk->turns, &desk->loop, &desk->queue);
 	ck_assert_int_eq(workers_open(&desk->workers, &desk->loop, &desk->queue, heap, n_slots), 0);
 	desk->executor = workers_executor(&desk->workers);
+	desk->is_open = true;
 }
 
-static void desk_open(struct desk *desk, const struct heap *heap)
-{
-	desk_open_with(desk, heap, SLOTS);
-}
-
-/* The loop ends by itself when nothing is left to do. */
+/* The loop ends by itself when nothing is left to do. A test may close its desk earlier than its end. */
 static void desk_close(struct desk *desk)
 {
+	if (!desk->is_open)
+		return;
+	desk->is_open = false;
 	uv_run(&desk->loop, UV_RUN_DEFAULT);
 	ck_assert_uint_eq(desk->n_ended, desk->n_tasks);
 	workers_close(&desk->workers);
 	turns_close(&desk->turns);
 	uv_run(&desk->loop, UV_RUN_DEFAULT);
 	ck_assert_int_eq(uv_loop_close(&desk->loop), 0);
+}
+
+FIXTURE_OBJECT(struct desk, desk, desk_open(&desk, &heap_libc, SLOTS), desk_close(&desk))
+
+static void desk_again(const struct heap *heap, unsigned n_slots)
+{
+	desk_close(&desk);
+	desk_open(&desk, heap, n_slots);
 }
 
 static void raise_to(atomic_int *most, int n)
@@ -66,30 +73,28 @@ static void raise_to(atomic_int *most, int n)
 
 static void look(struct task *task)
 {
-	struct desk *desk = task->desk;
 
 	if (!task->gives_way) {
 		uv_sleep(0);
 		return;
 	}
-	atomic_fetch_sub(&desk->n_active, 1);
-	workers_give_way(&desk->workers);
-	raise_to(&desk->most_active, atomic_fetch_add(&desk->n_active, 1) + 1);
+	atomic_fetch_sub(&desk.n_active, 1);
+	workers_give_way(&desk.workers);
+	raise_to(&desk.most_active, atomic_fetch_add(&desk.n_active, 1) + 1);
 	atomic_fetch_add(&task->looks, 1);
 }
 
 static void work(void *arg)
 {
 	struct task *task = arg;
-	struct desk *desk = task->desk;
 
-	raise_to(&desk->most_active, atomic_fetch_add(&desk->n_active, 1) + 1);
-	raise_to(&desk->most_begun, atomic_fetch_add(&desk->n_begun, 1) + 1);
+	raise_to(&desk.most_active, atomic_fetch_add(&desk.n_active, 1) + 1);
+	raise_to(&desk.most_begun, atomic_fetch_add(&desk.n_begun, 1) + 1);
 	atomic_store(&task->began, true);
 	while (!atomic_load(&task->let_go))
 		look(task);
-	atomic_fetch_sub(&desk->n_begun, 1);
-	atomic_fetch_sub(&desk->n_active, 1);
+	atomic_fetch_sub(&desk.n_begun, 1);
+	atomic_fetch_sub(&desk.n_active, 1);
 }
 
 static void spin(uint64_t ns)
@@ -103,20 +108,19 @@ static void done(void *arg)
 	struct task *task = arg;
 	uv_thread_t self = uv_thread_self();
 
-	ck_assert(uv_thread_equal(&self, &task->desk->thread));
+	ck_assert(uv_thread_equal(&self, &desk.thread));
 	ck_assert(!task->ended);
 	task->ended = true;
-	task->desk->n_ended++;
+	desk.n_ended++;
 	spin(task->done_ns);
 }
 
-static struct task *submit(struct desk *desk, unsigned user, bool gives_way)
+static struct task *submit(unsigned user, bool gives_way)
 {
-	struct task *task = &desk->tasks[desk->n_tasks++];
+	struct task *task = &desk.tasks[desk.n_tasks++];
 
-	task->desk = desk;
 	task->gives_way = gives_way;
-	ck_assert_int_eq(desk->executor.submit(desk->executor.ctx, &desk->users[user], work, done, task), 0);
+	ck_assert_int_eq(desk.executor.submit(desk.executor.ctx, &desk.users[user], work, done, task), 0);
 	return task;
 }
 
@@ -125,10 +129,10 @@ static void let_go(struct task *task)
 	atomic_store(&task->let_go, true);
 }
 
-static void let_all_go(struct desk *desk)
+static void let_all_go(void)
 {
-	for (unsigned i = 0; i < desk->n_tasks; i++)
-		let_go(&desk->tasks[i]);
+	for (unsigned i = 0; i < desk.n_tasks; i++)
+		let_go(&desk.tasks[i]);
 }
 
 /* Turns the loop until it is so. */
@@ -144,86 +148,76 @@ static void let_all_go(struct desk *desk)
 
 TEST(a_user_alone_has_all_slots, .is_unbounded = true)
 {
-	struct desk desk;
 	struct task *tasks[SLOTS + 1];
 
-	desk_open(&desk, &heap_libc);
 	for (unsigned i = 0; i <= SLOTS; i++)
-		tasks[i] = submit(&desk, ALICE, false);
+		tasks[i] = submit(ALICE, false);
 	UNTIL(&desk, atomic_load(&tasks[0]->began) && atomic_load(&tasks[1]->began));
 	ck_assert(!atomic_load(&tasks[SLOTS]->began));
 	let_go(tasks[1]);
 	UNTIL(&desk, atomic_load(&tasks[SLOTS]->began));
-	let_all_go(&desk);
+	let_all_go();
 	desk_close(&desk);
 	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
 }
 
 TEST(users_take_turns, .is_unbounded = true)
 {
-	struct desk desk;
 	struct task *alice[4], *bob;
 
-	desk_open(&desk, &heap_libc);
 	for (unsigned i = 0; i < 4; i++)
-		alice[i] = submit(&desk, ALICE, false);
-	bob = submit(&desk, BOB, false);
+		alice[i] = submit(ALICE, false);
+	bob = submit(BOB, false);
 	UNTIL(&desk, atomic_load(&alice[1]->began));
 	let_go(alice[0]);
 	UNTIL(&desk, atomic_load(&bob->began));
 	ck_assert(!atomic_load(&alice[2]->began));
-	let_all_go(&desk);
-	desk_close(&desk);
+	let_all_go();
 }
 
-static void end_moments(struct desk *desk)
+static void end_moments(void)
 {
-	uv_mutex_lock(&desk->workers.lock);
-	desk->workers.latest.until_ns = desk->workers.before.until_ns = 0;
-	uv_mutex_unlock(&desk->workers.lock);
+	uv_mutex_lock(&desk.workers.lock);
+	desk.workers.latest.until_ns = desk.workers.before.until_ns = 0;
+	uv_mutex_unlock(&desk.workers.lock);
 }
 
 TEST(beside_others_never_the_last_slot, .is_unbounded = true)
 {
-	struct desk desk;
 	struct task *bob, *alice[4], *carol;
 
-	desk_open(&desk, &heap_libc);
 	desk.workers.moment_ns = UINT64_MAX;
-	bob = submit(&desk, BOB, false);
+	bob = submit(BOB, false);
 	UNTIL(&desk, atomic_load(&bob->began));
 	for (unsigned i = 0; i < 4; i++)
-		alice[i] = submit(&desk, ALICE, true);
+		alice[i] = submit(ALICE, true);
 	UNTIL(&desk, atomic_load(&alice[0]->began));
 	let_go(bob);
 	/* Nothing of Alice's takes Bob's slot while his moment lasts, so that Carol finds it free. */
 	UNTIL(&desk, bob->ended);
-	carol = submit(&desk, CAROL, false);
+	carol = submit(CAROL, false);
 	ck_assert(!atomic_load(&alice[1]->began));
 	UNTIL(&desk, atomic_load(&carol->began));
 	ck_assert(!atomic_load(&alice[1]->began));
 	let_go(carol);
 	UNTIL(&desk, carol->ended);
-	end_moments(&desk);
+	end_moments();
 	/* Nobody else comes: what runs sees to it that the other slot is used again. */
 	UNTIL(&desk, atomic_load(&alice[1]->began));
 	ck_assert(!atomic_load(&alice[0]->let_go));
-	let_all_go(&desk);
-	desk_close(&desk);
+	let_all_go();
 }
 
 /* Who only sends short requests finds a slot as well: one of two tasks pauses while that lasts. */
 TEST(who_is_heard_is_made_room_for, .is_unbounded = true)
 {
-	struct desk desk;
 	struct task *alice[SLOTS];
 	int looks[SLOTS];
 	bool goes_on;
 
-	desk_open(&desk, &heap_libc);
 	desk.workers.heard_moment_ns = UINT64_MAX;
 	for (unsigned i = 0; i < SLOTS; i++)
-		alice[i] = submit(&desk, ALICE, true);
+		alice[i] = submit(ALICE, true);
 	UNTIL(&desk, atomic_load(&alice[0]->looks) && atomic_load(&alice[1]->looks));
 	workers_hear(&desk.workers, &desk.users[ALICE]);
 	spin(5 * 1000000);
@@ -236,9 +230,9 @@ TEST(who_is_heard_is_made_room_for, .is_unbounded = true)
 	spin(5 * 1000000);
 	goes_on = atomic_load(&alice[0]->looks) > looks[0];
 	ck_assert_int_eq(atomic_load(&alice[goes_on]->looks), looks[goes_on]);
-	end_moments(&desk);
+	end_moments();
 	UNTIL(&desk, atomic_load(&alice[0]->looks) > looks[0] && atomic_load(&alice[1]->looks) > looks[1]);
-	let_all_go(&desk);
+	let_all_go();
 	desk_close(&desk);
 	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
 }
@@ -246,35 +240,31 @@ TEST(who_is_heard_is_made_room_for, .is_unbounded = true)
 /* Nor do helpers take the slot that another uid is to find. */
 TEST(helpers_leave_room_too, .is_unbounded = true)
 {
-	struct desk desk;
 	struct task *alice;
 
-	desk_open_with(&desk, &heap_libc, 3);
+	desk_again(&heap_libc, 3);
 	desk.workers.heard_moment_ns = UINT64_MAX;
 	ck_assert_ptr_null(workers_user());
-	alice = submit(&desk, ALICE, true);
+	alice = submit(ALICE, true);
 	UNTIL(&desk, atomic_load(&alice->began));
 	ck_assert(workers_have_room(&desk.workers, &desk.users[ALICE], 2));
 	ck_assert(!workers_have_room(&desk.workers, &desk.users[ALICE], 3));
 	workers_hear(&desk.workers, &desk.users[BOB]);
 	ck_assert(workers_have_room(&desk.workers, &desk.users[ALICE], 1));
 	ck_assert(!workers_have_room(&desk.workers, &desk.users[ALICE], 2));
-	let_all_go(&desk);
-	desk_close(&desk);
+	let_all_go();
 }
 
 TEST(what_is_long_gives_way, .is_unbounded = true)
 {
-	struct desk desk;
 	struct task *alice[SLOTS], *another, *bob;
 	int looks;
 
-	desk_open(&desk, &heap_libc);
 	for (unsigned i = 0; i < SLOTS; i++)
-		alice[i] = submit(&desk, ALICE, true);
-	another = submit(&desk, ALICE, true);
+		alice[i] = submit(ALICE, true);
+	another = submit(ALICE, true);
 	UNTIL(&desk, atomic_load(&alice[0]->began) && atomic_load(&alice[1]->began));
-	bob = submit(&desk, BOB, false);
+	bob = submit(BOB, false);
 	UNTIL(&desk, atomic_load(&bob->began));
 	/* One goes on beside him, and the other one after him. */
 	looks = atomic_load(&alice[0]->looks) + atomic_load(&alice[1]->looks);
@@ -287,25 +277,23 @@ TEST(what_is_long_gives_way, .is_unbounded = true)
 	}
 	/* What began goes on before another is begun. */
 	ck_assert(!atomic_load(&another->began));
-	let_all_go(&desk);
+	let_all_go();
 	desk_close(&desk);
 	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
 }
 
 TEST(four_users_share_two_slots, .is_unbounded = true)
 {
-	struct desk desk;
 	struct task *tasks[UIDS];
 
-	desk_open(&desk, &heap_libc);
 	for (unsigned i = 0; i < UIDS; i++)
-		tasks[i] = submit(&desk, ALICE + i, true);
+		tasks[i] = submit(ALICE + i, true);
 	for (unsigned i = 0; i < 10 * UIDS; i++) {
 		int looks = atomic_load(&tasks[i % UIDS]->looks);
 
 		UNTIL(&desk, atomic_load(&tasks[i % UIDS]->looks) > looks);
 	}
-	let_all_go(&desk);
+	let_all_go();
 	desk_close(&desk);
 	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
 }
@@ -314,16 +302,15 @@ TEST(four_users_share_two_slots, .is_unbounded = true)
 TEST(who_has_none_goes_first, .is_unbounded = true)
 {
 	enum { FOUR = 4 };
-	struct desk desk;
 	struct task *carol;
 
-	desk_open_with(&desk, &heap_libc, FOUR);
+	desk_again(&heap_libc, FOUR);
 	for (unsigned i = 0; i < 2 * FOUR; i++)
-		submit(&desk, i % 2 ? BOB : ALICE, true);
+		submit(i % 2 ? BOB : ALICE, true);
 	UNTIL(&desk, atomic_load(&desk.n_begun) == FOUR);
-	carol = submit(&desk, CAROL, true);
+	carol = submit(CAROL, true);
 	UNTIL(&desk, atomic_load(&carol->began));
-	let_all_go(&desk);
+	let_all_go();
 	desk_close(&desk);
 	ck_assert_int_le(atomic_load(&desk.most_active), FOUR);
 }
@@ -331,31 +318,26 @@ TEST(who_has_none_goes_first, .is_unbounded = true)
 /* A uid's own tasks stand behind each other: one that began is ended before the next is begun. */
 TEST(a_user_does_not_give_way_to_itself, .is_unbounded = true)
 {
-	struct desk desk;
 	struct task *tasks[SLOTS + 1];
 
-	desk_open(&desk, &heap_libc);
 	for (unsigned i = 0; i <= SLOTS; i++)
-		tasks[i] = submit(&desk, ALICE, true);
+		tasks[i] = submit(ALICE, true);
 	UNTIL(&desk, atomic_load(&tasks[0]->began) && atomic_load(&tasks[1]->began));
 	spin(5 * 1000000);
 	ck_assert(!atomic_load(&tasks[SLOTS]->began));
-	let_all_go(&desk);
-	desk_close(&desk);
+	let_all_go();
 }
 
 /* A kernel that gave way keeps its thread, but never the thread of another user. */
 TEST(each_user_has_a_thread, .is_unbounded = true)
 {
 	enum { MANY = 60 };
-	struct desk desk;
 
-	desk_open(&desk, &heap_libc);
 	for (unsigned i = 0; i < MANY; i++)
-		submit(&desk, i, true);
+		submit(i, true);
 	UNTIL(&desk, atomic_load(&desk.n_begun) == MANY);
 	ck_assert_uint_eq(desk.workers.n_threads, MANY);
-	let_all_go(&desk);
+	let_all_go();
 	desk_close(&desk);
 	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
 }
@@ -365,25 +347,24 @@ TEST(each_user_has_a_thread, .is_unbounded = true)
 TEST(users_share_further_threads, .is_unbounded = true)
 {
 	enum { FOUR = 4, FURTHER = 3 };
-	struct desk desk;
 
-	desk_open_with(&desk, &heap_libc, FOUR);
+	desk_again(&heap_libc, FOUR);
 	desk.workers.further_max = FURTHER;
 	for (unsigned i = 0; i < FOUR; i++)
-		submit(&desk, ALICE, true);
+		submit(ALICE, true);
 	UNTIL(&desk, atomic_load(&desk.n_begun) == 3);
 	spin(5 * 1000000);
 	ck_assert_int_eq(atomic_load(&desk.n_begun), 3);
 	for (unsigned i = 0; i < FOUR; i++)
-		submit(&desk, BOB, true);
+		submit(BOB, true);
 	UNTIL(&desk, atomic_load(&desk.n_begun) == 3 + 2);
 	for (unsigned i = 0; i < FOUR; i++)
-		submit(&desk, CAROL, true);
+		submit(CAROL, true);
 	UNTIL(&desk, atomic_load(&desk.n_begun) == 3 + 2 + 1);
 	spin(5 * 1000000);
 	ck_assert_int_eq(atomic_load(&desk.n_begun), 3 + 2 + 1);
 	ck_assert_uint_eq(desk.workers.n_further, FURTHER);
-	let_all_go(&desk);
+	let_all_go();
 	desk_close(&desk);
 	ck_assert_uint_eq(desk.workers.n_further, 0);
 	ck_assert_uint_eq(desk.workers.n_threads, 3 + FURTHER);
@@ -393,90 +374,82 @@ TEST(users_share_further_threads, .is_unbounded = true)
 TEST(a_further_task_waits_for_its_user_alone, .is_unbounded = true)
 {
 	enum { FOUR = 4 };
-	struct desk desk;
 	struct task *bob[2];
 
-	desk_open_with(&desk, &heap_libc, FOUR);
+	desk_again(&heap_libc, FOUR);
 	threads_fail_after(1);
-	submit(&desk, ALICE, true);
-	bob[0] = submit(&desk, BOB, true);
-	bob[1] = submit(&desk, BOB, true);
+	submit(ALICE, true);
+	bob[0] = submit(BOB, true);
+	bob[1] = submit(BOB, true);
 	UNTIL(&desk, atomic_load(&bob[0]->began));
 	spin(5 * 1000000);
 	ck_assert(!atomic_load(&bob[1]->began));
 	let_go(bob[0]);
 	UNTIL(&desk, atomic_load(&bob[1]->began));
-	let_all_go(&desk);
+	let_all_go();
 	desk_close(&desk);
 	threads_fail_never();
 }
 
 TEST(without_a_thread_a_first_task_is_refused, .is_unbounded = true)
 {
-	struct desk desk;
-	struct task refused = {.desk = &desk}, *bob;
+	struct task refused = {.ended = false}, *bob;
 
-	desk_open(&desk, &heap_libc);
 	threads_fail_after(1);
-	submit(&desk, ALICE, true);
-	bob = submit(&desk, BOB, true);
+	submit(ALICE, true);
+	bob = submit(BOB, true);
 	for (unsigned i = 0; i < 2; i++)
 		ck_assert_int_eq(desk.executor.submit(desk.executor.ctx, &desk.users[CAROL], work, done, &refused),
 				 -ENOMEM);
 	let_go(bob);
 	UNTIL(&desk, bob->ended);
 	/* Bob's thread is idle. */
-	let_go(submit(&desk, CAROL, true));
+	let_go(submit(CAROL, true));
 	UNTIL(&desk, desk.n_ended == 2);
-	submit(&desk, BOB, true);
+	submit(BOB, true);
 	/* A failure is not remembered. */
 	threads_fail_never();
-	submit(&desk, CAROL, true);
+	submit(CAROL, true);
 	UNTIL(&desk, atomic_load(&desk.n_begun) == 3);
-	let_all_go(&desk);
+	let_all_go();
 	desk_close(&desk);
 	ck_assert(!atomic_load(&refused.began));
 }
 
 TEST(without_any_thread_nothing_is_open, .is_unbounded = true)
 {
-	struct desk desk = {.n_tasks = 0};
+	struct desk none = {.n_tasks = 0};
 
-	ck_assert_int_eq(uv_loop_init(&desk.loop), 0);
+	ck_assert_int_eq(uv_loop_init(&none.loop), 0);
 	threads_fail_after(0);
-	ck_assert_int_eq(workers_open(&desk.workers, &desk.loop, &desk.queue, &heap_libc, SLOTS), -EAGAIN);
+	ck_assert_int_eq(workers_open(&none.workers, &none.loop, &none.queue, &heap_libc, SLOTS), -EAGAIN);
 	threads_fail_never();
-	workers_close(&desk.workers);
-	uv_run(&desk.loop, UV_RUN_DEFAULT);
-	ck_assert_int_eq(uv_loop_close(&desk.loop), 0);
+	workers_close(&none.workers);
+	uv_run(&none.loop, UV_RUN_DEFAULT);
+	ck_assert_int_eq(uv_loop_close(&none.loop), 0);
 }
 
 /* The loop ends with the last task, paused ones among them, and then the threads can. */
 TEST(the_end_comes_after_paused_tasks, .is_unbounded = true)
 {
-	struct desk desk;
 	struct task *tasks[6];
 
-	desk_open(&desk, &heap_libc);
 	for (unsigned i = 0; i < 6; i++)
-		tasks[i] = submit(&desk, ALICE + i, true);
+		tasks[i] = submit(ALICE + i, true);
 	for (unsigned i = 0; i < 6; i++)
 		UNTIL(&desk, atomic_load(&tasks[i]->began));
-	let_all_go(&desk);
-	desk_close(&desk);
+	let_all_go();
 }
 
 /* First, last and in the middle of those that wait; not what began, and not another's. */
 TEST(what_has_not_begun_can_be_withdrawn, .is_unbounded = true)
 {
 	enum { WAITING = 5 };
-	struct desk desk;
 	struct task *tasks[SLOTS + WAITING];
 	const struct rpc_executor *executor = &desk.executor;
 
-	desk_open(&desk, &heap_libc);
 	for (unsigned i = 0; i < SLOTS + WAITING; i++)
-		tasks[i] = submit(&desk, ALICE, false);
+		tasks[i] = submit(ALICE, false);
 	UNTIL(&desk, atomic_load(&tasks[0]->began) && atomic_load(&tasks[1]->began));
 	ck_assert(!executor->withdraw(executor->ctx, &desk.users[ALICE], tasks[0]));
 	ck_assert(!executor->withdraw(executor->ctx, &desk.users[BOB], tasks[SLOTS]));
@@ -486,8 +459,8 @@ TEST(what_has_not_begun_can_be_withdrawn, .is_unbounded = true)
 		tasks[SLOTS + i]->ended = true;
 		desk.n_ended++;
 	}
-	tasks[0] = submit(&desk, ALICE, false);
-	let_all_go(&desk);
+	tasks[0] = submit(ALICE, false);
+	let_all_go();
 	UNTIL(&desk, tasks[0]->ended);
 	desk_close(&desk);
 	for (unsigned i = 0; i < WAITING; i++)
@@ -506,23 +479,20 @@ static void on_turn(uv_check_t *check)
 TEST(ends_are_told_in_several_turns, .is_unbounded = true)
 {
 	enum { ENDS = 10 };
-	struct desk desk;
-	uv_check_t check;
+	static uv_check_t check;
 
-	desk_open(&desk, &heap_libc);
 	n_turns = 0;
 	uv_check_init(&desk.loop, &check);
 	uv_check_start(&check, on_turn);
 	for (unsigned i = 0; i < ENDS; i++)
-		submit(&desk, ALICE, false)->done_ns = 1000000;
-	let_all_go(&desk);
+		submit(ALICE, false)->done_ns = 1000000;
+	let_all_go();
 	/* All have run before the first is told. */
 	while (atomic_load(&desk.n_begun) || !atomic_load(&desk.tasks[ENDS - 1].began))
 		uv_sleep(0);
 	UNTIL(&desk, desk.n_ended == ENDS);
 	ck_assert_uint_ge(n_turns, ENDS);
 	uv_close((uv_handle_t *)&check, NULL);
-	desk_close(&desk);
 }
 
 static void *nothing(void *ctx, size_t bytes)
@@ -540,12 +510,11 @@ static void give_back(void *ctx, void *memory)
 
 TEST(without_memory_nothing_is_called, .is_unbounded = true)
 {
-	struct desk desk;
-	struct task task = {.desk = &desk};
-	int left;
-	const struct heap heap = {nothing, give_back, &left};
+	struct task task = {.ended = false};
+	static int left;
+	static const struct heap heap = {nothing, give_back, &left};
 
-	desk_open(&desk, &heap);
+	desk_again(&heap, SLOTS);
 	for (left = 0; left < 1;) {
 		int was = left;
 
@@ -554,6 +523,5 @@ TEST(without_memory_nothing_is_called, .is_unbounded = true)
 		left = was + 1;
 	}
 	ck_assert(!atomic_load(&task.began));
-	let_go(submit(&desk, ALICE, false));
-	desk_close(&desk);
+	let_go(submit(ALICE, false));
 }

@@ -6,58 +6,54 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
+FIXTURE_OBJECT(struct lasting, kept, lasting_init(&kept), lasting_deinit(&kept))
+
 /* What the store has of tensors, in a few numbers. */
-static unsigned n_kept(struct lasting *kept)
+static unsigned n_kept(void)
 {
 	unsigned n = 0;
 	size_t bytes;
 
-	for (uint32_t i = 0; i < store_n_cells(kept->store, STORE_TENSORS); i++)
-		n += store_cell(kept->store, STORE_TENSORS, i, &bytes) != NULL;
+	for (uint32_t i = 0; i < store_n_cells(kept.store, STORE_TENSORS); i++)
+		n += store_cell(kept.store, STORE_TENSORS, i, &bytes) != NULL;
 	return n;
 }
 
-static int allocate(struct lasting *kept, struct session *session)
+static int allocate(struct session *session)
 {
 	const char *names[] = {"one", "", "two"};
 	struct device_request requests[3] = {world_request(8, 100), world_request(4, 10), world_request(1, 1)};
 	struct tensor *tensors[3];
 
-	npumem_error_clear(&kept->world.error);
-	return tensors_alloc(session, requests, names, 3, tensors, &kept->world.error);
+	npumem_error_clear(&kept.world.error);
+	return tensors_alloc(session, requests, names, 3, tensors, &kept.world.error);
 }
 
 TEST(an_allocation_that_fails_anywhere_leaves_nothing)
 {
-	struct lasting kept;
-	struct session session;
 	size_t i = 1;
 	int status;
 
-	lasting_init(&kept);
-	lasting_begin(&kept, &session);
-	session.request = 1;
+	lasting_begin(&kept, &kept.session);
+	kept.session.request = 1;
 	do {
 		kept.world.fail_at = kept.world.n_allocs + i++;
-		status = allocate(&kept, &session);
+		status = allocate(&kept.session);
 		kept.world.fail_at = 0;
 		ck_assert(status == 0 || status == NPUMEM_RESOURCE_EXHAUSTED);
-		ck_assert_uint_eq(n_kept(&kept), status ? 0 : 3);
+		ck_assert_uint_eq(n_kept(), status ? 0 : 3);
 		world_check(&kept.world);
 	} while (status);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_tensors, 3);
-	lasting_deinit(&kept);
 }
 
 TEST(a_token_without_memory_is_refused)
 {
 	enum { SESSIONS = 200 };
 	static struct session sessions[SESSIONS];
-	struct lasting kept;
 	unsigned n_refused = 0;
 
-	lasting_init(&kept);
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		struct session *session = &sessions[i];
 
@@ -80,86 +76,76 @@ TEST(a_token_without_memory_is_refused)
 		session_deinit(&sessions[i]);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_sessions, 0);
-	lasting_deinit(&kept);
 }
 
 TEST(seals_and_names_and_ends_are_kept)
 {
-	struct lasting kept;
-	struct session session;
 	struct tensor *tensor;
 
-	lasting_init(&kept);
-	lasting_begin(&kept, &session);
-	tensor = world_tensor(&kept.world, &session, "t");
+	lasting_begin(&kept, &kept.session);
+	tensor = world_tensor(&kept.world, &kept.session, "t");
 	device_lose(kept.world.device, tensor, 0, -1);
-	ck_assert_int_eq(tensors_seal(&session, tensor, &kept.world.error), NPUMEM_DATA_LOST);
+	ck_assert_int_eq(tensors_seal(&kept.session, tensor, &kept.world.error), NPUMEM_DATA_LOST);
 	lasting_restart(&kept);
 	ck_assert(!lasting_named(&kept, "t")->sealed);
-	session_init(&session, &kept.world.service, 1001, 1, NULL);
+	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
 	tensor = lasting_named(&kept, "t");
-	ck_assert_uint_eq(tensors_free(&session, &tensor, 1), 1);
-	ck_assert_uint_eq(n_kept(&kept), 0);
+	ck_assert_uint_eq(tensors_free(&kept.session, &tensor, 1), 1);
+	ck_assert_uint_eq(n_kept(), 0);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_tensors, 0);
-	lasting_deinit(&kept);
 }
 
 /* More of them than fit one commit for sure. */
 TEST(very_many_go_at_once)
 {
-	struct lasting kept;
-	struct session session;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 1, 1, 1}};
 	struct tensor *base, *view;
 
-	lasting_init(&kept);
-	lasting_begin(&kept, &session);
-	base = world_tensor(&kept.world, &session, "base");
+	lasting_begin(&kept, &kept.session);
+	base = world_tensor(&kept.world, &kept.session, "base");
 	for (unsigned i = 0; i < 3 * PERSIST_RESERVE; i++)
 		ck_assert_int_eq(
-			tensors_view(&session, base, "", "", &slice, NULL, NULL, &view, &kept.world.error), 0);
+			tensors_view(&kept.session, base, "", "", &slice, NULL, NULL, &view, &kept.world.error),
+			0);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_views, 3 * PERSIST_RESERVE);
 	base = lasting_named(&kept, "base");
-	session_init(&session, &kept.world.service, 1001, 1, NULL);
-	tensors_hide(&session, &base, 1);
-	ck_assert_uint_eq(tensors_free(&session, &base, 1), 3 * PERSIST_RESERVE + 1);
-	ck_assert_uint_eq(n_kept(&kept), 0);
+	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
+	tensors_hide(&kept.session, &base, 1);
+	ck_assert_uint_eq(tensors_free(&kept.session, &base, 1), 3 * PERSIST_RESERVE + 1);
+	ck_assert_uint_eq(n_kept(), 0);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_tensors + kept.report.n_views, 0);
-	lasting_deinit(&kept);
 }
 
 /* From the moment that a free takes effect nothing brings back what it takes, and its names are others'. */
 TEST(what_is_freed_stays_so_while_its_bytes_are_there)
 {
-	struct lasting kept;
-	struct session session, other;
+	static struct session other;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 50}};
 	struct tensor *both[2], *base, *view, *named;
 	struct device_state state;
 	uint64_t handles[3];
 
-	lasting_init(&kept);
-	lasting_begin(&kept, &session);
+	lasting_begin(&kept, &kept.session);
 	session_init(&other, &kept.world.service, 1001, 2, NULL);
-	session.request = 7;
-	base = world_tensor(&kept.world, &session, "base");
-	ck_assert_int_eq(tensors_view(&session, base, "view", "", &slice, NULL, NULL, &view, &kept.world.error),
-			 0);
-	ck_assert_int_eq(tensors_view(&session, base, "other", "", &slice, NULL, NULL, &named, &kept.world.error),
-			 0);
+	kept.session.request = 7;
+	base = world_tensor(&kept.world, &kept.session, "base");
+	ck_assert_int_eq(
+		tensors_view(&kept.session, base, "view", "", &slice, NULL, NULL, &view, &kept.world.error), 0);
+	ck_assert_int_eq(
+		tensors_view(&kept.session, base, "other", "", &slice, NULL, NULL, &named, &kept.world.error), 0);
 	handles[0] = base->handle;
 	handles[1] = view->handle;
 	handles[2] = named->handle;
 	both[0] = view;
 	both[1] = base;
-	session.request = 8;
-	tensors_hide(&session, both, 2);
-	ck_assert_uint_eq(results_next(&session, 8, NULL)->kept.number, 3);
+	kept.session.request = 8;
+	tensors_hide(&kept.session, both, 2);
+	ck_assert_uint_eq(results_next(&kept.session, 8, NULL)->kept.number, 3);
 	/* And of each that was named who made it; of the other view when it goes, which is after this. */
-	ck_assert_uint_eq(session.n_results, 3);
+	ck_assert_uint_eq(kept.session.n_results, 3);
 	/* In lower and in higher cells than theirs. */
 	world_tensor(&kept.world, &other, "base");
 	base = world_tensor(&kept.world, &other, "view");
@@ -185,34 +171,31 @@ TEST(what_is_freed_stays_so_while_its_bytes_are_there)
 	ck_assert_int_eq(state.lost_bytes, 0);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_ended, 0);
-	ck_assert_uint_eq(n_kept(&kept), 3);
-	lasting_deinit(&kept);
+	ck_assert_uint_eq(n_kept(), 3);
 }
 
 /* As many as one request may name, and each of them with views that their maker was not told of. */
 TEST(all_of_a_free_takes_effect_at_once)
 {
 	enum { BASES = 60, VIEWS = 30 };
-	struct lasting kept;
-	struct session session;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 1, 1, 1}};
 	struct tensor *bases[BASES], *view;
 	const struct result *result = NULL;
 
-	lasting_init(&kept);
-	lasting_begin(&kept, &session);
-	session.request = 1;
+	lasting_begin(&kept, &kept.session);
+	kept.session.request = 1;
 	for (unsigned i = 0; i < BASES; i++) {
 		struct device_request request = world_request(1, 1);
 		const char *name = "";
 
-		ck_assert_int_eq(tensors_alloc(&session, &request, &name, 1, &bases[i], &kept.world.error), 0);
-		for (unsigned k = 0; k < VIEWS; k++, session.request++)
-			ck_assert_int_eq(tensors_view(&session, bases[i], "", "", &slice, NULL, NULL, &view,
+		ck_assert_int_eq(tensors_alloc(&kept.session, &request, &name, 1, &bases[i], &kept.world.error),
+				 0);
+		for (unsigned k = 0; k < VIEWS; k++, kept.session.request++)
+			ck_assert_int_eq(tensors_view(&kept.session, bases[i], "", "", &slice, NULL, NULL, &view,
 						      &kept.world.error),
 					 0);
 	}
-	tensors_hide(&session, bases, BASES);
+	tensors_hide(&kept.session, bases, BASES);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_tensors + kept.report.n_views, 0);
 	ck_assert_uint_eq(kept.report.n_ended, BASES * (VIEWS + 1));
@@ -220,7 +203,6 @@ TEST(all_of_a_free_takes_effect_at_once)
 		if (result->kept.kind == RESULTS_FREED)
 			break;
 	ck_assert_uint_eq(result->kept.number, BASES * (VIEWS + 1));
-	lasting_deinit(&kept);
 }
 
 static bool is_full;
@@ -236,116 +218,101 @@ TEST(all_of_a_free_takes_effect_on_a_full_disk)
 {
 	enum { TENSORS = 60 };
 	static const struct store_hooks hooks = {.fail = fail_when_full};
-	struct lasting kept;
-	struct session session;
 	struct tensor *tensors[TENSORS];
 
-	lasting_init(&kept);
 	kept.hooks = &hooks;
 	lasting_restart(&kept);
-	lasting_begin(&kept, &session);
+	lasting_begin(&kept, &kept.session);
 	for (unsigned i = 0; i < TENSORS; i++) {
 		struct device_request request = world_request(1, 1);
 		const char *name = "";
 
-		ck_assert_int_eq(tensors_alloc(&session, &request, &name, 1, &tensors[i], &kept.world.error), 0);
+		ck_assert_int_eq(tensors_alloc(&kept.session, &request, &name, 1, &tensors[i], &kept.world.error),
+				 0);
 	}
 	is_full = true;
 	while (!store_prepare(kept.store, STORE_TENSORS, 0, TENSORS / 3))
 		store_drop(kept.store, STORE_RESULTS, 0, 0);
-	session.request = 4;
-	tensors_hide(&session, tensors, TENSORS);
+	kept.session.request = 4;
+	tensors_hide(&kept.session, tensors, TENSORS);
 	is_full = false;
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_tensors, 0);
 	ck_assert_uint_eq(kept.report.n_ended, TENSORS);
 	ck_assert_uint_eq(results_next(&kept.found[0], 4, NULL)->kept.number, TENSORS);
-	lasting_deinit(&kept);
 }
 
 TEST(a_change_that_cannot_be_kept_is_refused)
 {
 	static const struct store_hooks hooks = {.fail = fail_when_full};
-	struct lasting kept;
-	struct session session;
 	struct tensor *tensor;
 
-	lasting_init(&kept);
 	kept.hooks = &hooks;
 	lasting_restart(&kept);
-	lasting_begin(&kept, &session);
-	session.request = 1;
-	tensor = world_tensor(&kept.world, &session, "t");
+	lasting_begin(&kept, &kept.session);
+	kept.session.request = 1;
+	tensor = world_tensor(&kept.world, &kept.session, "t");
 	/* So that there is a cell. */
-	session.request = 2;
-	ck_assert_int_eq(tensors_rename(&session, tensor, "old", &kept.world.error), 0);
-	session.request = 3;
+	kept.session.request = 2;
+	ck_assert_int_eq(tensors_rename(&kept.session, tensor, "old", &kept.world.error), 0);
+	kept.session.request = 3;
 	for (unsigned with_result = 0; with_result < 2; with_result++) {
 		is_full = true;
 		/* There is room for the change, or not even for that. */
 		while (!store_prepare(kept.store, STORE_TENSORS, 0, 3 - with_result))
 			store_drop(kept.store, STORE_RESULTS, 5, 0);
-		ck_assert_int_eq(tensors_rename(&session, tensor, "new", &kept.world.error),
+		ck_assert_int_eq(tensors_rename(&kept.session, tensor, "new", &kept.world.error),
 				 NPUMEM_RESOURCE_EXHAUSTED);
 		ck_assert_ptr_nonnull(strstr(kept.world.error.message, "the state directory has no room"));
-		ck_assert_int_eq(tensors_grant(&session, tensor, 1002, RECORD_READ, &kept.world.error),
+		ck_assert_int_eq(tensors_grant(&kept.session, tensor, 1002, RECORD_READ, &kept.world.error),
 				 NPUMEM_RESOURCE_EXHAUSTED);
 		is_full = false;
 		ck_assert_ptr_eq(lasting_named(&kept, "old"), tensor);
 		ck_assert_uint_eq(record_of(tensor)->grants->n, 0);
-		ck_assert_ptr_null(results_next(&session, 3, NULL));
+		ck_assert_ptr_null(results_next(&kept.session, 3, NULL));
 		persist_commit(&kept.world.service.persist);
 	}
 	lasting_restart(&kept);
 	ck_assert_ptr_nonnull(lasting_named(&kept, "old"));
-	lasting_deinit(&kept);
 }
 
 TEST(a_token_is_asked_for_again)
 {
-	struct lasting kept;
-	struct session session;
 	uint8_t token[PERSIST_TOKEN_BYTES];
 
-	lasting_init(&kept);
-	lasting_begin(&kept, &session);
-	memcpy(token, session.token, sizeof(token));
-	ck_assert_int_eq(persist_session_begin(&session, true, &kept.world.error), 0);
-	ck_assert_mem_eq(session.token, token, sizeof(token));
+	lasting_begin(&kept, &kept.session);
+	memcpy(token, kept.session.token, sizeof(token));
+	ck_assert_int_eq(persist_session_begin(&kept.session, true, &kept.world.error), 0);
+	ck_assert_mem_eq(kept.session.token, token, sizeof(token));
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_sessions, 1);
 	ck_assert(kept.found[0].lingers);
 	ck_assert_mem_eq(kept.found[0].token, token, sizeof(token));
-	lasting_deinit(&kept);
 }
 
 /* However often sessions and results come and go, and with them the process. */
 TEST(cells_are_used_again)
 {
 	enum { SESSIONS = 300, ONE_IN = 50 };
-	struct lasting kept;
-	struct session session;
 	struct tensor *tensor;
 	uint32_t n[STORE_TABLES];
 
-	lasting_init(&kept);
 	for (enum store_table table = 0; table < STORE_TABLES; table++)
 		n[table] = store_n_cells(kept.store, table);
 	for (unsigned i = 0; i < SESSIONS; i++) {
-		lasting_begin(&kept, &session);
-		session.request = 1;
-		tensor = world_tensor(&kept.world, &session, "t");
-		session.request = 2;
-		tensors_hide(&session, &tensor, 1);
-		tensors_free(&session, &tensor, 1);
-		ck_assert_uint_eq(session.n_results, 2);
+		lasting_begin(&kept, &kept.session);
+		kept.session.request = 1;
+		tensor = world_tensor(&kept.world, &kept.session, "t");
+		kept.session.request = 2;
+		tensors_hide(&kept.session, &tensor, 1);
+		tensors_free(&kept.session, &tensor, 1);
+		ck_assert_uint_eq(kept.session.n_results, 2);
 		if (i % 2)
-			results_answered(&session, 3);
-		session_deinit(&session);
+			results_answered(&kept.session, 3);
+		session_deinit(&kept.session);
 		if (i % ONE_IN == 0)
 			lasting_restart(&kept);
 	}
 	for (enum store_table table = 0; table < STORE_TABLES; table++)
 		ck_assert_uint_eq(store_n_cells(kept.store, table), n[table]);
-	lasting_deinit(&kept);
 }

@@ -5,27 +5,27 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
+FIXTURE_OBJECT(struct lasting, kept, lasting_init(&kept), lasting_deinit(&kept))
+
 TEST(all_of_the_tables_is_there_again)
 {
-	struct lasting kept;
-	struct session session, other;
+	static struct session other;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 50}};
 	struct tensor *named, *unnamed, *view, *back;
 	uint64_t handles[3], session_id;
 
-	lasting_init(&kept);
-	lasting_begin(&kept, &session);
+	lasting_begin(&kept, &kept.session);
 	session_init(&other, &kept.world.service, 1002, 2, NULL);
 	world_tensor(&kept.world, &other, "");
-	named = world_tensor(&kept.world, &session, "named");
-	unnamed = world_tensor(&kept.world, &session, "");
-	ck_assert_int_eq(tensors_view(&session, named, "view", "", &slice, NULL, NULL, &view, &kept.world.error),
-			 0);
-	ck_assert_int_eq(tensors_grant(&session, named, 1002, RECORD_WRITE, &kept.world.error), 0);
+	named = world_tensor(&kept.world, &kept.session, "named");
+	unnamed = world_tensor(&kept.world, &kept.session, "");
+	ck_assert_int_eq(
+		tensors_view(&kept.session, named, "view", "", &slice, NULL, NULL, &view, &kept.world.error), 0);
+	ck_assert_int_eq(tensors_grant(&kept.session, named, 1002, RECORD_WRITE, &kept.world.error), 0);
 	handles[0] = named->handle;
 	handles[1] = unnamed->handle;
 	handles[2] = view->handle;
-	session_id = session.id;
+	session_id = kept.session.id;
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_tensors, 2);
 	ck_assert_uint_eq(kept.report.n_views, 1);
@@ -57,23 +57,22 @@ TEST(all_of_the_tables_is_there_again)
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_sessions, 0);
 	ck_assert_int_eq(world_n_tensors(&kept.world), 2);
-	lasting_deinit(&kept);
 }
 
 /* One tensor's cell, changed as no daemon would have written it. */
-static void change(struct lasting *kept, const char *name, void (*with)(struct persist_tensor *cell))
+static void change(const char *name, void (*with)(struct persist_tensor *cell))
 {
-	uint32_t slot = device_handle_slot(lasting_named(kept, name)->handle);
+	uint32_t slot = device_handle_slot(lasting_named(&kept, name)->handle);
 	uint8_t packed[STORE_TENSOR_BYTES_MAX];
 	struct persist_tensor cell;
 	size_t bytes;
-	const void *found = store_cell(kept->store, STORE_TENSORS, slot, &bytes);
+	const void *found = store_cell(kept.store, STORE_TENSORS, slot, &bytes);
 
 	ck_assert(tensor_cell_unpack(found, bytes, slot, &cell));
 	with(&cell);
-	ck_assert_int_eq(store_prepare(kept->store, STORE_TENSORS, 0, 1), 0);
-	store_put(kept->store, STORE_TENSORS, slot, packed, tensor_cell_pack(&cell, packed));
-	store_commit(kept->store);
+	ck_assert_int_eq(store_prepare(kept.store, STORE_TENSORS, 0, 1), 0);
+	store_put(kept.store, STORE_TENSORS, slot, packed, tensor_cell_pack(&cell, packed));
+	store_commit(kept.store);
 }
 
 static void bad_name(struct persist_tensor *cell)
@@ -110,17 +109,14 @@ static const struct {
 
 TEST(a_cell_that_cannot_be_costs_that_tensor_alone, .to = sizeof(changes) / sizeof(changes[0]))
 {
-	struct lasting kept;
-	struct session session;
 	struct tensor *tensor;
 	uint64_t lost;
 
-	lasting_init(&kept);
-	session_init(&session, &kept.world.service, 1001, 1, NULL);
-	world_tensor(&kept.world, &session, "first");
-	lost = world_tensor(&kept.world, &session, "second")->handle;
-	world_tensor(&kept.world, &session, "third");
-	change(&kept, "second", changes[_i].with);
+	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
+	world_tensor(&kept.world, &kept.session, "first");
+	lost = world_tensor(&kept.world, &kept.session, "second")->handle;
+	world_tensor(&kept.world, &kept.session, "third");
+	change("second", changes[_i].with);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_refused, 1);
 	ck_assert_uint_eq(kept.report.n_tensors, 2);
@@ -131,52 +127,49 @@ TEST(a_cell_that_cannot_be_costs_that_tensor_alone, .to = sizeof(changes) / size
 	/* It is told once, and what was its handle is not given again. */
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_refused + kept.report.n_damaged, 0);
-	session_init(&session, &kept.world.service, 1001, 1, NULL);
+	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
 	for (unsigned i = 0; i < 20; i++) {
-		tensor = world_tensor(&kept.world, &session, "");
+		tensor = world_tensor(&kept.world, &kept.session, "");
 		ck_assert_uint_ne(tensor->handle, lost);
-		tensors_free(&session, &tensor, 1);
+		tensors_free(&kept.session, &tensor, 1);
 	}
-	lasting_deinit(&kept);
 }
 
 /* The names of what goes with it are nobody's, so that they may be others' already. */
 TEST(what_ended_with_its_session_has_no_name)
 {
-	struct lasting kept;
-	struct session session, other;
+	static struct session other;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 50}};
 	struct tensor *base, *view;
 
-	lasting_init(&kept);
-	lasting_begin(&kept, &session);
+	lasting_begin(&kept, &kept.session);
 	session_init(&other, &kept.world.service, 1001, 1, NULL);
-	base = world_tensor(&kept.world, &session, "");
-	ck_assert_int_eq(tensors_view(&session, base, "v", "", &slice, NULL, NULL, &view, &kept.world.error), 0);
-	session_forget(&session);
-	ck_assert_uint_eq(session_hide(&session, &base, 1), 1);
+	base = world_tensor(&kept.world, &kept.session, "");
+	ck_assert_int_eq(tensors_view(&kept.session, base, "v", "", &slice, NULL, NULL, &view, &kept.world.error),
+			 0);
+	session_forget(&kept.session);
+	ck_assert_uint_eq(session_hide(&kept.session, &base, 1), 1);
 	world_tensor(&kept.world, &other, "v");
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_refused, 0);
 	ck_assert_uint_eq(kept.report.n_ended, 2);
 	ck_assert_ptr_null(strstr(kept.said, "lost"));
 	ck_assert_ptr_null(lasting_named(&kept, "v")->base);
-	lasting_deinit(&kept);
 }
 
 /* A byte of the name that stands in a table flips. */
-static void flip(struct lasting *kept, const char *name)
+static void flip(const char *name)
 {
 	static char bytes[1 << 16];
 
-	for (unsigned i = 0; i < kept->n_files; i++) {
-		ssize_t n = strcmp(kept->files[i].name, "tensors")
+	for (unsigned i = 0; i < kept.n_files; i++) {
+		ssize_t n = strcmp(kept.files[i].name, "tensors")
 				    ? 0
-				    : pread(kept->files[i].fd, bytes, sizeof(bytes), 0);
+				    : pread(kept.files[i].fd, bytes, sizeof(bytes), 0);
 		const char *at = n > 0 ? memmem(bytes, (size_t)n, name, strlen(name)) : NULL;
 
 		if (at)
-			ck_assert_int_eq(pwrite(kept->files[i].fd, "?", 1, at - bytes), 1);
+			ck_assert_int_eq(pwrite(kept.files[i].fd, "?", 1, at - bytes), 1);
 	}
 }
 
@@ -184,40 +177,33 @@ static void flip(struct lasting *kept, const char *name)
 TEST(a_damaged_slot_is_never_used_again)
 {
 	enum { TENSORS = 60 };
-	struct lasting kept;
-	struct session session;
 	uint64_t lost;
 
-	lasting_init(&kept);
-	session_init(&session, &kept.world.service, 1001, 1, NULL);
-	lost = world_tensor(&kept.world, &session, "damaged")->handle;
-	world_tensor(&kept.world, &session, "other");
-	flip(&kept, "damaged");
+	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
+	lost = world_tensor(&kept.world, &kept.session, "damaged")->handle;
+	world_tensor(&kept.world, &kept.session, "other");
+	flip("damaged");
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_damaged, 1);
 	ck_assert_uint_eq(kept.report.n_tensors, 1);
 	lasting_says(&kept, "! lost: 1 tensors, whose cells are damaged");
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_damaged, 0);
-	session_init(&session, &kept.world.service, 1001, 1, NULL);
+	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
 	for (unsigned i = 0; i < TENSORS; i++)
-		ck_assert_uint_ne(device_handle_slot(world_tensor(&kept.world, &session, "")->handle),
+		ck_assert_uint_ne(device_handle_slot(world_tensor(&kept.world, &kept.session, "")->handle),
 				  device_handle_slot(lost));
-	lasting_deinit(&kept);
 }
 
 TEST(what_was_being_written_is_lost)
 {
-	struct lasting kept;
-	struct session session;
 	struct tensor *tensor;
 	struct device_state state;
 	struct store_write *write;
 
-	lasting_init(&kept);
-	session_init(&session, &kept.world.service, 1001, 1, NULL);
-	tensor = world_tensor(&kept.world, &session, "cut");
-	world_tensor(&kept.world, &session, "whole");
+	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
+	tensor = world_tensor(&kept.world, &kept.session, "cut");
+	world_tensor(&kept.world, &kept.session, "whole");
 	ck_assert_int_eq(store_write_begin(kept.store, tensor->handle, 10, 20, &write), 0);
 	/* Of one that is gone by then nothing is said. */
 	ck_assert_int_eq(store_write_begin(kept.store, UINT64_C(99) << 32 | 1, 0, -1, &write), 0);
@@ -231,22 +217,19 @@ TEST(what_was_being_written_is_lost)
 	ck_assert_ptr_null(strstr(kept.said, "lost"));
 	device_state(kept.world.device, lasting_named(&kept, "cut"), &state);
 	ck_assert_int_eq(state.lost_bytes, 20);
-	lasting_deinit(&kept);
 }
 
 TEST(what_was_being_written_through_a_view_that_is_gone_is_lost)
 {
-	struct lasting kept;
-	struct session session, other;
+	static struct session other;
 	struct device_slice slice = {{0, 1, 0, 0}, {1, 3, 1, 50}};
 	struct tensor *base, *view, *named;
 	struct device_state state;
 	struct store_write *write;
 
-	lasting_init(&kept);
-	session_init(&session, &kept.world.service, 1001, 1, NULL);
+	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
 	session_init(&other, &kept.world.service, 1001, 1, NULL);
-	base = world_tensor(&kept.world, &session, "base");
+	base = world_tensor(&kept.world, &kept.session, "base");
 	ck_assert_int_eq(tensors_view(&other, base, "", "", &slice, NULL, NULL, &view, &kept.world.error), 0);
 	ck_assert_int_eq(store_write_begin(kept.store, view->handle, 0, 60, &write), 0);
 	/* A view with a name, of a base that goes, goes with it. */
@@ -263,19 +246,15 @@ TEST(what_was_being_written_through_a_view_that_is_gone_is_lost)
 	ck_assert_int_eq(world_n_tensors(&kept.world), 1);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_ended, 0);
-	lasting_deinit(&kept);
 }
 
 TEST(after_a_loss_of_power_no_data_is_believed)
 {
-	struct lasting kept;
-	struct session session;
 	struct device_state state;
 
-	lasting_init(&kept);
-	session_init(&session, &kept.world.service, 1001, 1, NULL);
-	world_tensor(&kept.world, &session, "one");
-	world_tensor(&kept.world, &session, "two");
+	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
+	world_tensor(&kept.world, &kept.session, "one");
+	world_tensor(&kept.world, &kept.session, "two");
 	kept.is_other_boot = true;
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_cut, 2);
@@ -284,7 +263,6 @@ TEST(after_a_loss_of_power_no_data_is_believed)
 	ck_assert_int_gt(state.lost_bytes, 0);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_cut, 0);
-	lasting_deinit(&kept);
 }
 
 /* Nor by the next process, for which the state is sound again. */
@@ -314,39 +292,32 @@ TEST(after_a_loss_of_power_no_grant_is_believed)
 
 TEST(what_was_being_written_may_be_anything_where_its_cell_is_damaged)
 {
-	struct lasting kept;
-	struct session session;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 50}};
 	struct tensor *base, *view;
 	struct store_write *write;
 
-	lasting_init(&kept);
-	session_init(&session, &kept.world.service, 1001, 1, NULL);
-	base = world_tensor(&kept.world, &session, "base");
-	world_tensor(&kept.world, &session, "beside");
-	ck_assert_int_eq(tensors_view(&session, base, "view", "", &slice, NULL, NULL, &view, &kept.world.error),
-			 0);
+	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
+	base = world_tensor(&kept.world, &kept.session, "base");
+	world_tensor(&kept.world, &kept.session, "beside");
+	ck_assert_int_eq(
+		tensors_view(&kept.session, base, "view", "", &slice, NULL, NULL, &view, &kept.world.error), 0);
 	ck_assert_int_eq(store_write_begin(kept.store, view->handle, 0, -1, &write), 0);
-	change(&kept, "view", no_base);
+	change("view", no_base);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_refused, 1);
 	ck_assert_uint_eq(kept.report.n_cut, 2);
 	lasting_says(&kept, "! lost: the data of all 2 tensors, as what was being written has no cell");
-	lasting_deinit(&kept);
 }
 
 TEST(results_of_nobody_go)
 {
-	struct lasting kept;
-	struct session session;
 	struct results_cell cell = {.session = 999, .request = 1, .kind = RESULTS_FREED};
 	size_t bytes;
 
-	lasting_init(&kept);
-	lasting_begin(&kept, &session);
-	session.request = 5;
-	world_tensor(&kept.world, &session, "a");
-	results_put(&session, (struct results_cell){.kind = RESULTS_FREED, .number = 3});
+	lasting_begin(&kept, &kept.session);
+	kept.session.request = 5;
+	world_tensor(&kept.world, &kept.session, "a");
+	results_put(&kept.session, (struct results_cell){.kind = RESULTS_FREED, .number = 3});
 	persist_commit(&kept.world.service.persist);
 	ck_assert_int_eq(store_prepare(kept.store, STORE_RESULTS, 9, 3), 0);
 	store_put(kept.store, STORE_RESULTS, 7, &cell, sizeof(cell));
@@ -358,44 +329,36 @@ TEST(results_of_nobody_go)
 	ck_assert_ptr_null(results_next(&kept.found[0], 1, NULL));
 	ck_assert_ptr_null(store_cell(kept.store, STORE_RESULTS, 7, &bytes));
 	ck_assert_ptr_null(store_cell(kept.store, STORE_RESULTS, 8, &bytes));
-	lasting_deinit(&kept);
 }
 
 TEST(a_session_s_number_is_none_that_made_something)
 {
-	struct lasting kept;
-	struct session session;
-
-	lasting_init(&kept);
 	for (unsigned i = 0; i < 5; i++)
-		session_init(&session, &kept.world.service, 1001, 1, NULL), session_deinit(&session);
-	lasting_begin(&kept, &session);
-	session.request = 7;
-	world_tensor(&kept.world, &session, "made");
-	session_deinit(&session);
+		session_init(&kept.session, &kept.world.service, 1001, 1, NULL), session_deinit(&kept.session);
+	lasting_begin(&kept, &kept.session);
+	kept.session.request = 7;
+	world_tensor(&kept.world, &kept.session, "made");
+	session_deinit(&kept.session);
 	lasting_restart(&kept);
-	session_init(&session, &kept.world.service, 1001, 1, NULL);
-	ck_assert_uint_gt(session.id, 6);
-	lasting_deinit(&kept);
+	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
+	ck_assert_uint_gt(kept.session.id, 6);
 }
 
-static struct session *found_of(struct lasting *kept, uint64_t id)
+static struct session *found_of(uint64_t id)
 {
-	for (unsigned i = 0; i < kept->n_found; i++)
-		if (kept->found[i].id == id)
-			return &kept->found[i];
+	for (unsigned i = 0; i < kept.n_found; i++)
+		if (kept.found[i].id == id)
+			return &kept.found[i];
 	ck_abort_msg("session %lu has not come back", (unsigned long)id);
 }
 
 TEST(for_a_replay_every_session_waits_under_its_number)
 {
-	struct lasting kept;
-	struct session session, other, empty;
+	static struct session session, other, empty;
 	uint64_t ids[3], handles[3];
 	uint8_t token[PERSIST_TOKEN_BYTES] = {0};
 	struct session *found;
 
-	lasting_init(&kept);
 	lasting_begin(&kept, &session);
 	session_init(&other, &kept.world.service, 1002, 2, NULL);
 	session_init(&empty, &kept.world.service, 1003, 3, NULL);
@@ -414,7 +377,7 @@ TEST(for_a_replay_every_session_waits_under_its_number)
 	ck_assert_uint_eq(kept.report.n_ended, 0);
 	ck_assert_uint_eq(kept.report.n_tensors, 4);
 	for (unsigned i = 0; i < 2; i++) {
-		found = found_of(&kept, ids[i]);
+		found = found_of(ids[i]);
 		token[0] = (uint8_t)ids[i];
 		ck_assert(found->has_token);
 		ck_assert_mem_eq(found->token, token, sizeof(token));
@@ -423,12 +386,12 @@ TEST(for_a_replay_every_session_waits_under_its_number)
 		ck_assert_ptr_null(found->made);
 		ck_assert_uint_eq(found->forgotten_below, 0);
 	}
-	found = found_of(&kept, ids[1]);
+	found = found_of(ids[1]);
 	/* The latest first, as where they were made. */
 	ck_assert_uint_eq(record_tensor(found->unnamed->first)->handle, handles[2]);
 	ck_assert_uint_eq(record_tensor(found->unnamed->first->next)->handle, handles[1]);
 	ck_assert_ptr_eq(record_of(device_find(kept.world.device, handles[0]))->unnamed,
-			 found_of(&kept, ids[0])->unnamed);
+			 found_of(ids[0])->unnamed);
 	/* What nobody has is nobody's. */
 	session_init(&session, &kept.world.service, 1001, 1, NULL);
 	ck_assert_uint_gt(session.id, ids[2]);
@@ -436,5 +399,4 @@ TEST(for_a_replay_every_session_waits_under_its_number)
 	ck_assert_ptr_null(device_find(kept.world.device, handles[1]));
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_sessions, 1);
-	lasting_deinit(&kept);
 }

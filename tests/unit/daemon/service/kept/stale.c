@@ -16,6 +16,8 @@ static void scene_init(struct scene *scene)
 	lasting_begin(&scene->kept, &scene->other);
 }
 
+FIXTURE_OBJECT(struct scene, scene, scene_init(&scene), lasting_deinit(&scene.kept))
+
 static void add(struct session *session, uint64_t first, uint64_t last)
 {
 	struct ids ids = {.few = {{.first = first, .last = last}}, .n = 1};
@@ -23,19 +25,17 @@ static void add(struct session *session, uint64_t first, uint64_t last)
 	stale_add(session, &ids);
 }
 
-static void restart(struct scene *scene)
+static void restart(void)
 {
-	lasting_restart(&scene->kept);
-	ck_assert_uint_eq(scene->kept.n_found, 2);
+	lasting_restart(&scene.kept);
+	ck_assert_uint_eq(scene.kept.n_found, 2);
 }
 
 TEST(these_and_no_others)
 {
 	static const uint64_t ids[][2] = {{10, 12}, {20, 20}, {30, 40}, {13, 15}, {5, 5}, {18, 22}};
-	struct scene scene;
 	bool model[64] = {false};
 
-	scene_init(&scene);
 	for (unsigned i = 0; i < 6; i++) {
 		add(&scene.session, ids[i][0], ids[i][1]);
 		for (uint64_t id = ids[i][0]; id <= ids[i][1]; id++)
@@ -48,25 +48,22 @@ TEST(these_and_no_others)
 			ck_assert_int_eq(stale_has(session, id), model[id]);
 		ck_assert(!stale_has(i ? &scene.kept.found[1] : &scene.other, 11));
 		ck_assert_uint_eq(session->stale.n, 4);
-		restart(&scene);
+		restart();
 	}
-	lasting_deinit(&scene.kept);
 }
 
 /* Until the client has the answers; and with the session. */
 TEST(they_go)
 {
-	struct scene scene;
 	struct session *found = scene.kept.found;
 	uint32_t n_cells;
 
-	scene_init(&scene);
 	for (uint64_t id = 1; id < 200; id += 2)
 		add(&scene.session, id, id);
 	n_cells = store_n_cells(scene.kept.store, STORE_RESULTS);
 	results_answered(&scene.session, 100);
 	persist_commit(&scene.kept.world.service.persist);
-	restart(&scene);
+	restart();
 	ck_assert(!stale_has(&found[0], 99) && stale_has(&found[0], 101) && stale_has(&found[0], 199));
 	/* Their cells are others'. */
 	for (uint64_t id = 201; id < 300; id += 2)
@@ -78,16 +75,13 @@ TEST(they_go)
 	lasting_restart(&scene.kept);
 	ck_assert_uint_eq(scene.kept.n_found, 1);
 	ck_assert_uint_eq(scene.kept.report.n_results, 0);
-	lasting_deinit(&scene.kept);
 }
 
 /* What goes on elsewhere has them there. */
 TEST(they_go_with_the_session)
 {
-	struct scene scene;
 	struct session detached, fresh;
 
-	scene_init(&scene);
 	for (uint64_t id = 1; id < 100; id += 2)
 		add(&scene.session, id, id);
 	ck_assert_int_eq(session_stay_away(&scene.session, &detached), 0);
@@ -97,9 +91,8 @@ TEST(they_go_with_the_session)
 	session_deinit(&detached);
 	session_deinit(&scene.session);
 	ck_assert(stale_has(&fresh, 51) && !stale_has(&fresh, 52));
-	restart(&scene);
+	restart();
 	ck_assert(stale_has(&scene.kept.found[0], 51) != stale_has(&scene.kept.found[1], 51));
-	lasting_deinit(&scene.kept);
 }
 
 /* Where a range has no room, too many count as stale, and never too few. */
@@ -107,17 +100,15 @@ TEST(without_room)
 {
 	const struct persist_cells *results;
 	struct npumem_error error = {.status = 0};
-	struct scene scene;
 	uint32_t at;
 
-	scene_init(&scene);
 	scene.session.user->has_own = true;
 	for (uint64_t id = 10; id < 100; id += 10) {
 		add(&scene.session, id, id);
 		ck_assert(stale_has(&scene.session, id) && !stale_has(&scene.session, 9));
 	}
 	ck_assert_uint_eq(scene.session.stale.n, IDS_FEW);
-	restart(&scene);
+	restart();
 	for (uint64_t id = 10; id < 100; id += 10)
 		ck_assert(stale_has(&scene.kept.found[0], id));
 	ck_assert(!stale_has(&scene.kept.found[0], 9) && !stale_has(&scene.kept.found[0], 91));
@@ -134,9 +125,8 @@ TEST(without_room)
 		const struct session *session = i ? &scene.kept.found[0] : &scene.session;
 
 		ck_assert(stale_has(session, 1) && stale_has(session, 50) && !stale_has(session, 51));
-		restart(&scene);
+		restart();
 	}
-	lasting_deinit(&scene.kept);
 }
 
 /* Many ranges would keep the loop for milliseconds: neighbours become one, and nothing below or behind them
@@ -146,11 +136,9 @@ TEST(too_many_ranges)
 	enum { N = 3 * STALE_RANGES_MAX + 1 };
 	static struct ids_range ranges[N];
 	struct ids ids = {.many = ranges, .n = N, .room = N};
-	struct scene scene;
 
 	for (unsigned i = 0; i < N; i++)
 		ranges[i].first = ranges[i].last = 1001 + 2 * i;
-	scene_init(&scene);
 	stale_add(&scene.session, &ids);
 	ck_assert_uint_le(scene.session.stale.n, STALE_RANGES_MAX);
 	for (unsigned k = 0; k < 2; k++) {
@@ -159,19 +147,16 @@ TEST(too_many_ranges)
 		for (unsigned i = 0; i < N; i++)
 			ck_assert(stale_has(session, ranges[i].first));
 		ck_assert(!stale_has(session, 1000) && !stale_has(session, ranges[N - 1].last + 1));
-		restart(&scene);
+		restart();
 	}
-	lasting_deinit(&scene.kept);
 }
 
 /* Cells that say what cannot be. */
 TEST(what_does_not_fit)
 {
-	struct scene scene;
 	static const uint64_t ids[][2] = {{50, 60}, {55, 65}, {70, 69}};
 	uint32_t at;
 
-	scene_init(&scene);
 	for (unsigned i = 0; i < 3; i++) {
 		struct results_cell cell = {.session = scene.session.id,
 					    .request = ids[i][0],
@@ -185,10 +170,9 @@ TEST(what_does_not_fit)
 	}
 	persist_commit(&scene.kept.world.service.persist);
 	for (unsigned i = 0; i < 2; i++) {
-		restart(&scene);
+		restart();
 		ck_assert(stale_has(&scene.kept.found[0], 50) && stale_has(&scene.kept.found[0], 65));
 		ck_assert(!stale_has(&scene.kept.found[0], 70) && !stale_has(&scene.kept.found[1], 50));
 	}
 	ck_assert_uint_eq(scene.kept.report.n_results, 1);
-	lasting_deinit(&scene.kept);
 }

@@ -35,6 +35,8 @@ static void hall_deinit(struct hall *hall)
 	world_deinit(&hall->world);
 }
 
+FIXTURE_OBJECT(struct hall, hall, hall_init(&hall), hall_deinit(&hall))
+
 TEST(names_and_kinds)
 {
 	for (int kind = 0; kind < EVENTS_N; kind++)
@@ -61,12 +63,12 @@ static void take_of(struct events_subscriber *to, enum events_kind kind, const s
 	ck_assert(!events_take(to, &event));
 }
 
-static void emit(struct hall *hall, enum events_kind kind, const struct tensor *tensor)
+static void emit(enum events_kind kind, const struct tensor *tensor)
 {
 	if (kind == EVENTS_RENAMED)
-		events_renamed(&hall->world.service, tensor, &hall->mine, "before");
+		events_renamed(&hall.world.service, tensor, &hall.mine, "before");
 	else
-		events_tensor(&hall->world.service, kind, tensor, &hall->mine, -1);
+		events_tensor(&hall.world.service, kind, tensor, &hall.mine, -1);
 }
 
 TEST(of_tensors_each_kind_is_for_the_uids_that_may_use_them)
@@ -77,10 +79,8 @@ TEST(of_tensors_each_kind_is_for_the_uids_that_may_use_them)
 	struct session second, granted;
 	struct events_subscriber *to[N];
 	struct tensor *named, *unnamed;
-	struct hall hall;
 	struct event event;
 
-	hall_init(&hall);
 	ck_assert_int_eq(session_init(&second, &hall.world.service, 1001, 14, NULL), 0);
 	ck_assert_int_eq(session_init(&granted, &hall.world.service, 1003, 15, NULL), 0);
 	named = world_tensor(&hall.world, &hall.mine, "x");
@@ -92,13 +92,13 @@ TEST(of_tensors_each_kind_is_for_the_uids_that_may_use_them)
 	to[SECOND] = events_subscribe(&hall.world.service, &second, NULL, ALL);
 	to[GRANTED] = events_subscribe(&hall.world.service, &granted, NULL, ALL);
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		emit(&hall, kinds[i], named);
+		emit(kinds[i], named);
 		ck_assert_msg(!events_take(to[STRANGER], &event), "%s", events_name(kinds[i]));
 		take_of(to[MINE], kinds[i], named, true);
 		take_of(to[ADMIN], kinds[i], named, true);
 		take_of(to[SECOND], kinds[i], named, true);
 		take_of(to[GRANTED], kinds[i], named, true);
-		emit(&hall, kinds[i], unnamed);
+		emit(kinds[i], unnamed);
 		ck_assert(!events_take(to[STRANGER], &event) && !events_take(to[GRANTED], &event));
 		take_of(to[MINE], kinds[i], unnamed, true);
 		take_of(to[ADMIN], kinds[i], unnamed, true);
@@ -108,16 +108,13 @@ TEST(of_tensors_each_kind_is_for_the_uids_that_may_use_them)
 	events_unsubscribe(&hall.world.service, to[GRANTED]);
 	session_deinit(&second);
 	session_deinit(&granted);
-	hall_deinit(&hall);
 }
 
 TEST(refusals_are_for_their_own_uid)
 {
-	struct hall hall;
 	struct events_subscriber *to[3];
 	struct event event;
 
-	hall_init(&hall);
 	to[0] = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
 	to[1] = events_subscribe(&hall.world.service, &hall.stranger, NULL, ALL);
 	to[2] = events_subscribe(&hall.world.service, &hall.admin, NULL, ALL);
@@ -131,16 +128,13 @@ TEST(refusals_are_for_their_own_uid)
 		ck_assert_uint_eq(event.request_id, 3);
 	}
 	ck_assert_msg(!events_take(to[1], &event), "what was refused to another uid, and whether, is that uid's");
-	hall_deinit(&hall);
 }
 
 TEST(only_the_kinds_that_were_asked_for)
 {
-	struct hall hall;
 	struct events_subscriber *to;
 	struct event event;
 
-	hall_init(&hall);
 	to = events_subscribe(&hall.world.service, &hall.mine, NULL, 1 << EVENTS_SEALED | 1 << EVENTS_CLIENT_GONE);
 	world_tensor(&hall.world, &hall.mine, "x");
 	ck_assert(!events_take(to, &event));
@@ -151,16 +145,13 @@ TEST(only_the_kinds_that_were_asked_for)
 	ck_assert_int_eq(event.kind, EVENTS_CLIENT_GONE);
 	ck_assert_uint_eq(event.uid, 1001);
 	ck_assert_uint_eq(event.pid, 11);
-	hall_deinit(&hall);
 }
 
 TEST(the_oldest_are_lost_and_counted_once)
 {
-	struct hall hall;
 	struct events_subscriber *to;
 	struct event event = {.kind = EVENTS_PROGRESS};
 
-	hall_init(&hall);
 	to = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
 	for (event.done = 1; event.done <= EVENTS_RING + 5; event.done++)
 		events_put(to, &event);
@@ -173,54 +164,48 @@ TEST(the_oldest_are_lost_and_counted_once)
 		ck_assert_uint_eq(event.done, 6 + i);
 	}
 	ck_assert(!events_take(to, &event));
-	hall_deinit(&hall);
 }
 
-static struct tensor *take(struct hall *hall, int64_t w)
+static struct tensor *take(int64_t w)
 {
 	struct device_request request = world_request(8, w);
 	struct tensor *tensor;
 	const char *name = "";
 
-	ck_assert_int_eq(tensors_alloc(&hall->mine, &request, &name, 1, &tensor, &hall->world.error), 0);
+	ck_assert_int_eq(tensors_alloc(&hall.mine, &request, &name, 1, &tensor, &hall.world.error), 0);
 	return tensor;
 }
 
 TEST(low_space_is_told_once_until_there_was_enough)
 {
-	struct hall hall;
 	struct events_subscriber *to;
 	struct tensor *small, *smaller;
 	struct event event;
 
-	hall_init(&hall);
 	to = events_subscribe(&hall.world.service, &hall.mine, NULL, 1 << EVENTS_LOW_SPACE);
-	take(&hall, 7168); /* 1024 of 8192 left: 12.5 % */
+	take(7168); /* 1024 of 8192 left: 12.5 % */
 	ck_assert(!events_take(to, &event));
-	small = take(&hall, 256);
+	small = take(256);
 	ck_assert(events_take(to, &event));
 	ck_assert_uint_eq(event.bytes, 768);
-	smaller = take(&hall, 128);
+	smaller = take(128);
 	service_release(&hall.world.service, smaller);
 	service_release(&hall.world.service, small);
-	small = take(&hall, 256);
+	small = take(256);
 	ck_assert_msg(!events_take(to, &event), "it came back over the low mark only");
 	service_release(&hall.world.service, small);
 	service_release(&hall.world.service, record_tensor(hall.mine.unnamed->first));
-	take(&hall, 8000);
+	take(8000);
 	ck_assert(events_take(to, &event));
-	hall_deinit(&hall);
 }
 
 /* Each that has something stands in line once, in the order that it came, and leaves with its subscription. */
 TEST(the_line)
 {
-	struct hall hall;
 	struct events_subscriber *to[4];
 	struct event event = {.kind = EVENTS_PROGRESS};
 	struct events *events;
 
-	hall_init(&hall);
 	events = &hall.world.service.events;
 	for (unsigned i = 0; i < 4; i++)
 		to[i] = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
@@ -235,18 +220,15 @@ TEST(the_line)
 	events_unsubscribe(&hall.world.service, to[3]);
 	ck_assert_ptr_eq(events_next_ready(events), to[0]);
 	ck_assert_ptr_null(events_next_ready(events));
-	hall_deinit(&hall);
 }
 
 /* Of one event there is one for all who are told the same, as long as one of them has it in its ring. */
 TEST(what_is_told_alike_is_held_once)
 {
-	struct hall hall;
 	struct events_subscriber *to[4];
 	struct event event;
 	size_t n_alive;
 
-	hall_init(&hall);
 	for (unsigned i = 0; i < 3; i++)
 		to[i] = events_subscribe(&hall.world.service, i == 1 ? &hall.admin : &hall.mine, NULL, ALL);
 	to[3] = events_subscribe(&hall.world.service, &hall.mine, NULL, 1 << EVENTS_SEALED);
@@ -272,16 +254,13 @@ TEST(what_is_told_alike_is_held_once)
 	while (events_take(to[0], &event) || events_take(to[2], &event))
 		;
 	ck_assert_uint_eq(hall.world.n_alive, n_alive - 1);
-	hall_deinit(&hall);
 }
 
 TEST(one_without_host_memory_is_lost)
 {
-	struct hall hall;
 	struct events_subscriber *to;
 	struct event event;
 
-	hall_init(&hall);
 	to = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
 	hall.world.fail_at = hall.world.n_allocs + 1;
 	events_client_gone(&hall.mine);
@@ -290,5 +269,4 @@ TEST(one_without_host_memory_is_lost)
 	ck_assert(events_take(to, &event));
 	ck_assert_uint_eq(event.lost, 1);
 	ck_assert_uint_eq(event.uid, 1001);
-	hall_deinit(&hall);
 }

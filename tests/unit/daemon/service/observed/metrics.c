@@ -3,6 +3,8 @@
 
 #include "daemon/service/observed/metrics.h"
 
+FIXTURE_OBJECT(struct world, world, world_init(&world), world_deinit(&world))
+
 TEST(buckets_double)
 {
 	ck_assert_uint_eq(metrics_bucket(0), 0);
@@ -17,12 +19,10 @@ TEST(buckets_double)
 
 TEST(answers_are_counted_thrice)
 {
-	struct world world;
 	struct session a, b;
 	struct metrics_event event = {.call = 3, .status = 0, .bytes_in = 5, .bytes_out = 7, .ns = 1500};
 	struct metrics *metrics;
 
-	world_init(&world);
 	metrics = &world.service.metrics;
 	ck_assert_int_eq(session_init(&a, &world.service, 1001, 0, &world.error), 0);
 	ck_assert_int_eq(session_init(&b, &world.service, 1001, 0, &world.error), 0);
@@ -49,15 +49,12 @@ TEST(answers_are_counted_thrice)
 	session_deinit(&a);
 	session_deinit(&b);
 	ck_assert_uint_eq(world.service.limits.users->account.usage.requests, 2);
-	world_deinit(&world);
 }
 
 TEST(the_longest_turn_is_forgotten_with_the_turn_that_asks)
 {
-	struct world world;
 	struct metrics_loop *loop;
 
-	world_init(&world);
 	loop = &world.service.metrics.loop;
 	metrics_turn(&world.service.metrics, 5000, 40, 0);
 	metrics_turn(&world.service.metrics, 3000, 50, 7);
@@ -76,16 +73,13 @@ TEST(the_longest_turn_is_forgotten_with_the_turn_that_asks)
 	ck_assert_uint_eq(loop->turns, 4);
 	ck_assert_uint_eq(loop->total_ns, 18000);
 	ck_assert_uint_eq(loop->buckets[3], 1);
-	world_deinit(&world);
 }
 
 TEST(idle_uids_are_forgotten_oldest_first)
 {
-	struct world world;
 	struct session kept, passing;
 	unsigned n = 0;
 
-	world_init(&world);
 	ck_assert_int_eq(session_init(&kept, &world.service, 7, 0, &world.error), 0);
 	for (uint32_t uid = 1000; uid < 1000 + 2 * LIMITS_IDLE_MAX; uid++) {
 		ck_assert_int_eq(session_init(&passing, &world.service, uid, 0, &world.error), 0);
@@ -96,16 +90,13 @@ TEST(idle_uids_are_forgotten_oldest_first)
 	ck_assert_uint_eq(n, LIMITS_IDLE_MAX + 1);
 	ck_assert_uint_eq(world.service.metrics.all.sessions, 1 + 2 * LIMITS_IDLE_MAX);
 	session_deinit(&kept);
-	world_deinit(&world);
 }
 
 TEST(what_is_held)
 {
-	struct world world;
 	struct session session, other;
 	int64_t npus[8] = {0};
 
-	world_init(&world);
 	ck_assert_int_eq(session_init(&session, &world.service, 1001, 0, &world.error), 0);
 	ck_assert_int_eq(session_init(&other, &world.service, 1002, 0, &world.error), 0);
 	world_tensor(&world, &session, "");
@@ -125,5 +116,4 @@ TEST(what_is_held)
 	ck_assert_int_eq(npus[7], 100);
 	session_deinit(&session);
 	session_deinit(&other);
-	world_deinit(&world);
 }

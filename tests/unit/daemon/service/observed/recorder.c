@@ -31,17 +31,19 @@ static void scene_deinit(struct scene *scene)
 	world_deinit(&scene->world);
 }
 
-static int start(struct scene *scene, struct session *session)
+FIXTURE_OBJECT(struct scene, scene, scene_init(&scene), scene_deinit(&scene))
+
+static int start(struct session *session)
 {
-	npumem_error_clear(&scene->world.error);
-	return recorder_start(scene->recorder, session, &scene->world.error);
+	npumem_error_clear(&scene.world.error);
+	return recorder_start(scene.recorder, session, &scene.world.error);
 }
 
-static void scene_add(struct scene *scene, size_t bytes)
+static void scene_add(size_t bytes)
 {
 	static uint8_t request[1 << 20];
 	uint64_t handles[] = {5, 6};
-	struct recorder_entry entry = {.session = scene->user.id,
+	struct recorder_entry entry = {.session = scene.user.id,
 				       .uid = 1001,
 				       .status = 3,
 				       .digest = 4,
@@ -51,7 +53,7 @@ static void scene_add(struct scene *scene, size_t bytes)
 				       .request = request};
 
 	memset(request, 'r', bytes);
-	recorder_add(scene->recorder, &entry);
+	recorder_add(scene.recorder, &entry);
 }
 
 /* Bytes of the first entry that are in its parts; takes it. */
@@ -75,31 +77,26 @@ static size_t drain_one(struct recorder *recorder, unsigned *n_parts)
 
 TEST(who_may_start_and_when)
 {
-	struct scene scene;
 	struct tensor *tensor;
 
-	scene_init(&scene);
-	ck_assert_int_eq(start(&scene, &scene.user), NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_eq(start(&scene.user), NPUMEM_PERMISSION_DENIED);
 	tensor = world_tensor(&scene.world, &scene.user, "x");
-	ck_assert_int_eq(start(&scene, &scene.admin), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(start(&scene.admin), NPUMEM_FAILED_PRECONDITION);
 	ck_assert(strstr(scene.world.error.message, "there are 1: free them, or begin with a snapshot"));
 	service_release(&scene.world.service, tensor);
-	ck_assert_int_eq(start(&scene, &scene.admin), 0);
-	ck_assert_int_eq(start(&scene, &scene.admin), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(start(&scene.admin), 0);
+	ck_assert_int_eq(start(&scene.admin), NPUMEM_FAILED_PRECONDITION);
 	ck_assert(recorder_is_on(scene.recorder));
 	recorder_stop(scene.recorder);
 	ck_assert(!recorder_is_on(scene.recorder));
-	ck_assert_int_eq(start(&scene, &scene.admin), 0);
-	scene_deinit(&scene);
+	ck_assert_int_eq(start(&scene.admin), 0);
 }
 
 /* What there was comes first, where it begins in the midst. */
 TEST(what_was_there_before)
 {
-	struct scene scene;
 	struct recorder_part part;
 
-	scene_init(&scene);
 	world_tensor(&scene.world, &scene.user, "x");
 	scene.user.is_detached = true;
 	scene.world.service.recovered.at_ns = 5;
@@ -120,26 +117,23 @@ TEST(what_was_there_before)
 	recorder_next(scene.recorder);
 	ck_assert(!recorder_peek(scene.recorder, &part));
 	scene.user.is_detached = false;
-	scene_deinit(&scene);
 }
 
 TEST(entries_in_order_and_in_parts)
 {
-	struct scene scene;
 	struct recorder_part part;
 	unsigned n;
 
-	scene_init(&scene);
 	/* Nothing before the start, and nothing after the end. */
-	scene_add(&scene, 10);
+	scene_add(10);
 	ck_assert(!recorder_peek(scene.recorder, &part));
-	ck_assert_int_eq(start(&scene, &scene.admin), 0);
-	scene_add(&scene, 10);
-	scene_add(&scene, RECORDER_PART_BYTES);
-	scene_add(&scene, 2 * RECORDER_PART_BYTES + 1);
-	scene_add(&scene, 0);
+	ck_assert_int_eq(start(&scene.admin), 0);
+	scene_add(10);
+	scene_add(RECORDER_PART_BYTES);
+	scene_add(2 * RECORDER_PART_BYTES + 1);
+	scene_add(0);
 	recorder_stop(scene.recorder);
-	scene_add(&scene, 10);
+	scene_add(10);
 	ck_assert(recorder_peek(scene.recorder, &part));
 	ck_assert(part.is_last && part.n == 10 && !memcmp(part.bytes, "rrrrrrrrrr", 10));
 	ck_assert_uint_eq(part.entry->number, 1);
@@ -156,67 +150,59 @@ TEST(entries_in_order_and_in_parts)
 	ck_assert_uint_eq(n, 1);
 	ck_assert(!recorder_peek(scene.recorder, &part));
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
-	scene_deinit(&scene);
 }
 
 TEST(what_waits_goes_with_the_recorders_session)
 {
-	struct scene scene;
-
-	scene_init(&scene);
-	scene_add(&scene, 100);
+	scene_add(100);
 	ck_assert_ptr_null(scene.recorder->first);
-	ck_assert_int_eq(start(&scene, &scene.admin), 0);
-	scene_add(&scene, 100);
-	scene_deinit(&scene);
+	ck_assert_int_eq(start(&scene.admin), 0);
+	scene_add(100);
 }
 
 TEST(more_than_it_keeps)
 {
-	struct scene scene;
 	size_t n = 0;
 	unsigned parts;
 
-	scene_init(&scene);
-	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	ck_assert_int_eq(start(&scene.admin), 0);
 	/* Most of it is under way, which counts. */
 	void *memory = recorder_alloc(scene.recorder, RECORDER_BYTES_MAX - (3 << 20));
 	ck_assert_ptr_nonnull(memory);
 	for (; !scene.recorder->lost; n++)
-		scene_add(&scene, 1 << 20);
+		scene_add(1 << 20);
 	ck_assert_uint_eq(n, 3);
 	ck_assert_str_eq(scene.recorder->reason, "the recorder was too slow for what was asked");
 	ck_assert(!recorder_is_on(scene.recorder));
 	recorder_lose(scene.recorder, "another reason");
 	ck_assert_str_eq(scene.recorder->reason, "the recorder was too slow for what was asked");
-	scene_add(&scene, 1);
+	scene_add(1);
 	ck_assert_uint_eq(drain_one(scene.recorder, &parts), 1 << 20);
 	ck_assert_uint_eq(drain_one(scene.recorder, &parts), 1 << 20);
 	ck_assert_uint_eq(drain_one(scene.recorder, &parts), 0);
 	ck_assert_uint_eq(parts, 0);
 	/* The next recording does not forget what is under way since before. */
 	recorder_stop(scene.recorder);
-	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	ck_assert_int_eq(start(&scene.admin), 0);
 	ck_assert(recorder_is_on(scene.recorder));
 	ck_assert_uint_eq(scene.recorder->bytes, RECORDER_BYTES_MAX - (3 << 20));
 	recorder_release(scene.recorder, memory, RECORDER_BYTES_MAX - (3 << 20));
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
-	scene_deinit(&scene);
 }
 
 /* Runs what is queued until there is none: the number of turns. In each, no more than a step is freed. */
-static unsigned run_turns(struct scene *scene)
+static unsigned run_turns(void)
 {
-	struct fair_queue *queue = &scene->world.service.queue;
+	struct fair_queue *queue = &scene.world.service.queue;
 	struct fair_work *work;
 	unsigned n;
 
 	for (n = 0; (work = fair_queue_take(queue)); n++) {
-		size_t alive = scene->world.n_alive, bytes = scene->recorder->bytes;
+		size_t alive = scene.world.n_alive, bytes = scene.recorder->bytes;
 
 		work->run(work);
-		ck_assert_uint_le(alive - scene->world.n_alive, 2 * RECORDER_FREED_BLOCKS);
-		ck_assert_uint_lt(bytes - scene->recorder->bytes, RECORDER_FREED_BYTES + (2 << 20));
+		ck_assert_uint_le(alive - scene.world.n_alive, 2 * RECORDER_FREED_BLOCKS);
+		ck_assert_uint_lt(bytes - scene.recorder->bytes, RECORDER_FREED_BYTES + (2 << 20));
 	}
 	return n;
 }
@@ -227,28 +213,27 @@ TEST(what_is_dropped_is_freed_in_steps)
 	enum { ENTRIES = 5 * RECORDER_FREED_BLOCKS, LARGE = 8 };
 
 	for (unsigned again = 0; again < 2; again++) {
-		struct scene scene;
 		size_t alive;
 
+		scene_deinit(&scene);
 		scene_init(&scene);
-		ck_assert_int_eq(start(&scene, &scene.admin), 0);
+		ck_assert_int_eq(start(&scene.admin), 0);
 		for (unsigned i = 0; i < LARGE; i++)
-			scene_add(&scene, 1 << 20);
+			scene_add(1 << 20);
 		for (unsigned i = 0; i < ENTRIES; i++)
-			scene_add(&scene, 10);
+			scene_add(10);
 		ck_assert(!scene.recorder->lost);
 		alive = scene.world.n_alive;
 		recorder_stop(scene.recorder);
 		if (again)
-			ck_assert_int_eq(start(&scene, &scene.admin), 0);
+			ck_assert_int_eq(start(&scene.admin), 0);
 		else
 			recorder_drop(scene.recorder);
 		ck_assert_uint_eq(scene.world.n_alive, alive);
 		ck_assert_ptr_null(scene.recorder->first);
-		ck_assert_uint_ge(run_turns(&scene), LARGE + 5);
+		ck_assert_uint_ge(run_turns(), LARGE + 5);
 		ck_assert_uint_eq(scene.recorder->bytes, 0);
 		ck_assert_uint_eq(alive - scene.world.n_alive, 2 * (ENTRIES + LARGE));
-		scene_deinit(&scene);
 	}
 }
 
@@ -257,10 +242,8 @@ TEST(the_transfers_of_one_request_are_freed_in_steps)
 {
 	enum { TRANSFERS = 3 * RECORDER_FREED_BLOCKS };
 	struct recorder_entry entry = {.status = 0};
-	struct scene scene;
 
-	scene_init(&scene);
-	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	ck_assert_int_eq(start(&scene.admin), 0);
 	for (unsigned i = 0; i < TRANSFERS; i++) {
 		struct recorder_transfer *one = recorder_alloc(scene.recorder, sizeof(*one));
 
@@ -269,23 +252,20 @@ TEST(the_transfers_of_one_request_are_freed_in_steps)
 	}
 	recorder_add(scene.recorder, &entry);
 	recorder_drop(scene.recorder);
-	ck_assert_uint_ge(run_turns(&scene), 3);
+	ck_assert_uint_ge(run_turns(), 3);
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
-	scene_deinit(&scene);
 }
 
 /* A full recording is dropped: the next one has all the room at once, and the daemon never holds more. */
 TEST(the_next_recording_has_the_room, .is_slow = true)
 {
 	enum { ENTRIES = (int)(RECORDER_BYTES_MAX >> 20) - 1 };
-	struct scene scene;
 	unsigned n;
 
-	scene_init(&scene);
 	for (unsigned i = 0; i < 2; i++) {
-		ck_assert_int_eq(start(&scene, &scene.admin), 0);
+		ck_assert_int_eq(start(&scene.admin), 0);
 		for (unsigned k = 0; k < ENTRIES; k++)
-			scene_add(&scene, 1 << 20);
+			scene_add(1 << 20);
 		ck_assert(!scene.recorder->lost);
 		ck_assert_uint_le(scene.recorder->bytes, RECORDER_BYTES_MAX);
 		if (!i)
@@ -293,9 +273,8 @@ TEST(the_next_recording_has_the_room, .is_slow = true)
 	}
 	for (unsigned k = 0; k < ENTRIES; k++)
 		ck_assert_uint_eq(drain_one(scene.recorder, &n), 1 << 20);
-	run_turns(&scene);
+	run_turns();
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
-	scene_deinit(&scene);
 }
 
 /* ---- sessions and their memory ---- */
@@ -319,14 +298,12 @@ static const struct segments_source source = {take_memory, release_memory, NULL,
 
 TEST(sessions_begin_with_what_they_share_and_end)
 {
-	struct scene scene;
 	struct segment *segment;
 	struct recorder_part part;
 
-	scene_init(&scene);
 	scene.user.segments_source = &source;
 	ck_assert_int_eq(segments_share(&scene.user, 0, &segment, &scene.world.error), 0);
-	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	ck_assert_int_eq(start(&scene.admin), 0);
 	ck_assert(recorder_peek(scene.recorder, &part));
 	ck_assert(part.is_last && !part.n && part.entry->segment == segment->id);
 	ck_assert_uint_eq(part.entry->segment_bytes, 4096);
@@ -340,35 +317,34 @@ TEST(sessions_begin_with_what_they_share_and_end)
 	session_deinit(&scene.admin);
 	ck_assert_ptr_null(scene.recorder->owner);
 	world_deinit(&scene.world);
+	scene_init(&scene);
 }
 
 /* One op from its check to its end, with what is recorded of it. */
-static struct recorder_transfer *transfer(struct scene *scene, struct op *op)
+static struct recorder_transfer *transfer(struct op *op)
 {
 	struct recorder_transfer *transfer;
 
-	ck_assert_int_eq(operations_check(&scene->user, op, &scene->world.error), 0);
-	transfer = transfer_new(&scene->user, op);
-	ck_assert_int_eq(operations_run(&scene->user, op, &scene->world.error), 0);
+	ck_assert_int_eq(operations_check(&scene.user, op, &scene.world.error), 0);
+	transfer = transfer_new(&scene.user, op);
+	ck_assert_int_eq(operations_run(&scene.user, op, &scene.world.error), 0);
 	if (transfer)
-		transfer_take(&scene->user, op, transfer);
-	operations_finish(&scene->user, op);
-	op_deinit(scene->user.service->device, op);
+		transfer_take(&scene.user, op, transfer);
+	operations_finish(&scene.user, op);
+	op_deinit(scene.user.service->device, op);
 	return transfer;
 }
 
 TEST(what_operations_move_is_read_back)
 {
-	struct scene scene;
 	struct segment *segment;
 	struct tensor *tensor;
 	struct recorder_transfer *moved;
 	struct op op = {.kind = OP_WRITE, .first = 0, .count = -1};
 	uint8_t dense[800];
 
-	scene_init(&scene);
 	scene.user.segments_source = &source;
-	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	ck_assert_int_eq(start(&scene.admin), 0);
 	ck_assert_int_eq(segments_share(&scene.user, 0, &segment, &scene.world.error), 0);
 	for (unsigned i = 0; i < sizeof(shared_bytes); i++)
 		shared_bytes[i] = (uint8_t)(i * 13 >> 2);
@@ -378,7 +354,7 @@ TEST(what_operations_move_is_read_back)
 	op.system.stride = (struct npumem_dims){1, 300, 1, 2};
 	for (unsigned i = 0; i < sizeof(dense); i++)
 		dense[i] = shared_bytes[40 + i / 100 * 300 + i % 100 * 2];
-	moved = transfer(&scene, &op);
+	moved = transfer(&op);
 	ck_assert_ptr_nonnull(moved);
 	ck_assert(!moved->is_read && moved->bytes == 800 && moved->segment == segment->id && moved->offset == 40);
 	ck_assert_mem_eq(moved->data, dense, 800);
@@ -389,18 +365,17 @@ TEST(what_operations_move_is_read_back)
 	/* A part of it, back. */
 	op = (struct op){.kind = OP_READ, .tensor = tensor, .first = 5, .count = 700};
 	op.system = (struct op_system){.base = shared_bytes, .bytes = 4096, .off = 1, .segment = segment};
-	moved = transfer(&scene, &op);
+	moved = transfer(&op);
 	ck_assert(moved->is_read && !moved->bytes && moved->extent.w == 700 && moved->stride.w == 1);
 	ck_assert_uint_eq(moved->crc32, crc32(0, dense + 5, 700));
 	recorder_free_transfers(scene.recorder, moved);
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
 	/* Not shared, or not recorded: nothing. */
 	op.system.segment = NULL;
-	ck_assert_ptr_null(transfer(&scene, &op));
+	ck_assert_ptr_null(transfer(&op));
 	op.system.segment = segment;
 	recorder_stop(scene.recorder);
-	ck_assert_ptr_null(transfer(&scene, &op));
-	scene_deinit(&scene);
+	ck_assert_ptr_null(transfer(&op));
 }
 
 /* More than is read at once, and the request behind it. */
@@ -409,7 +384,6 @@ TEST(a_long_read_and_a_long_write)
 	static uint8_t memory[8 * 4000], request[RECORDER_PART_BYTES + 5];
 	struct segment segment = {.id = 1};
 	struct device_request wanted = world_request(8, 4000);
-	struct scene scene;
 	struct tensor *tensor;
 	struct op op = {.kind = OP_WRITE, .count = -1};
 	struct recorder_entry entry = {.bytes = sizeof(request), .request = request};
@@ -417,18 +391,17 @@ TEST(a_long_read_and_a_long_write)
 	const char *name = "x";
 	unsigned n;
 
-	scene_init(&scene);
-	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	ck_assert_int_eq(start(&scene.admin), 0);
 	ck_assert_int_eq(tensors_alloc(&scene.user, &wanted, &name, 1, &tensor, &scene.world.error), 0);
 	for (size_t i = 0; i < sizeof(memory); i++)
 		memory[i] = (uint8_t)(i % 251);
 	op.tensor = tensor;
 	scene.user.segments_source = &source;
 	op.system = (struct op_system){.base = memory, .bytes = sizeof(memory), .segment = &segment};
-	entry.transfers = transfer(&scene, &op);
+	entry.transfers = transfer(&op);
 	ck_assert_mem_eq(entry.transfers->data, memory, sizeof(memory));
 	op.kind = OP_READ;
-	entry.transfers->next = transfer(&scene, &op);
+	entry.transfers->next = transfer(&op);
 	ck_assert_uint_eq(entry.transfers->next->crc32, crc32(0, memory, sizeof(memory)));
 	recorder_add(scene.recorder, &entry);
 	ck_assert(recorder_peek(scene.recorder, &part));
@@ -440,21 +413,20 @@ TEST(a_long_read_and_a_long_write)
 	ck_assert_uint_eq(drain_one(scene.recorder, &n), sizeof(request));
 	ck_assert_uint_eq(n, 2);
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
-	scene_deinit(&scene);
 }
 
 /* ---- the device in numbers ---- */
 
-static struct checksum *sum(struct scene *scene)
+static struct checksum *sum(void)
 {
 	struct checksum *checksum = NULL;
 
-	ck_assert_int_eq(checksum_new(&scene->admin, &checksum, &scene->world.error), 0);
+	ck_assert_int_eq(checksum_new(&scene.admin, &checksum, &scene.world.error), 0);
 	checksum_run(checksum);
 	return checksum;
 }
 
-static void write_bytes(struct scene *scene, struct tensor *tensor, int64_t first, int64_t count, int seed)
+static void write_bytes(struct tensor *tensor, int64_t first, int64_t count, int seed)
 {
 	uint8_t bytes[800];
 	struct op op = {.kind = OP_WRITE, .tensor = tensor, .first = first, .count = count};
@@ -462,53 +434,50 @@ static void write_bytes(struct scene *scene, struct tensor *tensor, int64_t firs
 	for (unsigned i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * 7 + (unsigned)seed);
 	op.system = (struct op_system){.base = bytes, .bytes = (uint64_t)count};
-	ck_assert_ptr_null(transfer(scene, &op));
+	ck_assert_ptr_null(transfer(&op));
 }
 
 TEST(numbers_of_what_is_there)
 {
-	struct scene scene;
 	struct checksum *before, *after;
 	struct tensor *x, *y;
 	uint8_t npu[8192];
 
-	scene_init(&scene);
 	x = world_tensor(&scene.world, &scene.user, "x");
 	y = world_tensor(&scene.world, &scene.user, "y");
-	write_bytes(&scene, x, 0, 800, 1);
-	before = sum(&scene);
+	write_bytes(x, 0, 800, 1);
+	before = sum();
 	ck_assert_uint_eq(before->n_local, 8);
 	device_peek(scene.world.device, 3, 0, sizeof(npu), npu);
 	ck_assert_uint_eq(before->local[3], crc32(0, npu, sizeof(npu)));
 	/* By place and by name: the data of y in x's stead is another device. */
-	write_bytes(&scene, y, 0, 800, 1);
-	after = sum(&scene);
+	write_bytes(y, 0, 800, 1);
+	after = sum();
 	ck_assert_uint_ne(after->hash, before->hash);
 	checksum_free(after);
 	service_release(&scene.world.service, y);
 	y = world_tensor(&scene.world, &scene.user, "z");
-	after = sum(&scene);
+	after = sum();
 	ck_assert_uint_ne(after->hash, before->hash);
 	ck_assert_mem_eq(after->local, before->local, 8 * sizeof(*before->local));
 	checksum_free(after);
 	/* The same name, with nothing in it; then one byte, of the value that memory has that nobody wrote. */
 	service_release(&scene.world.service, y);
 	y = world_tensor(&scene.world, &scene.user, "y");
-	after = sum(&scene);
+	after = sum();
 	ck_assert_uint_eq(after->hash, before->hash);
 	checksum_free(after);
-	write_bytes(&scene, y, 0, 1, 0);
-	after = sum(&scene);
+	write_bytes(y, 0, 1, 0);
+	after = sum();
 	ck_assert_mem_eq(after->local, before->local, 8 * sizeof(*before->local));
 	checksum_free(after);
-	write_bytes(&scene, y, 0, 800, 0);
-	after = sum(&scene);
+	write_bytes(y, 0, 800, 0);
+	after = sum();
 	ck_assert_uint_ne(after->hash, before->hash);
 	checksum_free(after);
 	checksum_free(before);
 	ck_assert_int_eq(checksum_new(&scene.user, &before, &scene.world.error), NPUMEM_PERMISSION_DENIED);
 	ck_assert_int_ge(checksum_cost(&scene.world.service), 8 * 8192);
-	scene_deinit(&scene);
 }
 
 /* ---- without memory ---- */
@@ -518,7 +487,6 @@ TEST(every_allocation_may_fail)
 	bool hit = true;
 
 	for (size_t i = 1; hit; i++) {
-		struct scene scene;
 		struct checksum *checksum = NULL;
 		struct segment segment = {.id = 1};
 		struct tensor *tensor;
@@ -526,16 +494,17 @@ TEST(every_allocation_may_fail)
 		uint8_t request[50] = {0};
 		int status;
 
+		scene_deinit(&scene);
 		scene_init(&scene);
-		ck_assert_int_eq(start(&scene, &scene.admin), 0);
+		ck_assert_int_eq(start(&scene.admin), 0);
 		op.tensor = tensor = world_tensor(&scene.world, &scene.user, "x");
 		scene.user.segments_source = &source;
 		op.system = (struct op_system){.base = shared_bytes, .bytes = 4096, .segment = &segment};
 		scene.world.fail_at = scene.world.n_allocs + i;
-		struct recorder_transfer *moved = transfer(&scene, &op);
+		struct recorder_transfer *moved = transfer(&op);
 		struct recorder_entry entry = {.bytes = 50, .request = request, .transfers = moved};
 		recorder_add(scene.recorder, &entry);
-		scene_add(&scene, 10);
+		scene_add(10);
 		status = checksum_new(&scene.admin, &checksum, &scene.world.error);
 		hit = scene.world.n_allocs >= scene.world.fail_at;
 		ck_assert(!status || status == NPUMEM_RESOURCE_EXHAUSTED);
@@ -546,7 +515,6 @@ TEST(every_allocation_may_fail)
 		if (checksum)
 			checksum_free(checksum);
 		service_release(&scene.world.service, tensor);
-		scene_deinit(&scene);
 		ck_assert_uint_lt(i, 100);
 	}
 }

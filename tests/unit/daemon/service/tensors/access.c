@@ -12,90 +12,85 @@ struct people {
 	struct tensor *named, *anonymous; /* alice's, the second of her first session */
 };
 
-static void people_init(struct people *people)
+static void people_init(struct people *p)
 {
-	world_init(&people->world);
-	session_init(&people->alice, &people->world.service, 1001, 0, NULL);
-	session_init(&people->alice_again, &people->world.service, 1001, 0, NULL);
-	session_init(&people->bob, &people->world.service, 1002, 0, NULL);
-	session_init(&people->root, &people->world.service, 0, 0, NULL);
-	session_init(&people->owner, &people->world.service, 500, 0, NULL);
-	people->named = world_tensor(&people->world, &people->alice, "x");
-	people->anonymous = world_tensor(&people->world, &people->alice, "");
+	world_init(&p->world);
+	session_init(&p->alice, &p->world.service, 1001, 0, NULL);
+	session_init(&p->alice_again, &p->world.service, 1001, 0, NULL);
+	session_init(&p->bob, &p->world.service, 1002, 0, NULL);
+	session_init(&p->root, &p->world.service, 0, 0, NULL);
+	session_init(&p->owner, &p->world.service, 500, 0, NULL);
+	p->named = world_tensor(&p->world, &p->alice, "x");
+	p->anonymous = world_tensor(&p->world, &p->alice, "");
 }
 
-static void people_deinit(struct people *people)
+static void people_deinit(struct people *p)
 {
-	session_deinit(&people->alice);
-	session_deinit(&people->alice_again);
-	session_deinit(&people->bob);
-	session_deinit(&people->root);
-	session_deinit(&people->owner);
-	world_deinit(&people->world);
+	session_deinit(&p->alice);
+	session_deinit(&p->alice_again);
+	session_deinit(&p->bob);
+	session_deinit(&p->root);
+	session_deinit(&p->owner);
+	world_deinit(&p->world);
 }
 
-static int find(struct people *people, struct session *session, uint64_t handle, const char *name,
-		struct tensor *expected)
+FIXTURE_OBJECT(struct people, p, people_init(&p), people_deinit(&p))
+
+static int find(struct session *session, uint64_t handle, const char *name, struct tensor *expected)
 {
 	struct access_ref ref = {handle, name};
 	struct tensor *tensor = NULL;
 	int status;
 
-	npumem_error_clear(&people->world.error);
-	status = access_find(session, &ref, ACCESS_READ, &tensor, &people->world.error);
+	npumem_error_clear(&p.world.error);
+	status = access_find(session, &ref, ACCESS_READ, &tensor, &p.world.error);
 	ck_assert_ptr_eq(tensor, expected);
-	ck_assert_int_eq(people->world.error.status, status);
+	ck_assert_int_eq(p.world.error.status, status);
 	return status;
 }
 
 TEST(who_finds_what)
 {
-	struct people p;
 	uint64_t named, anonymous;
 
-	people_init(&p);
 	named = p.named->handle;
 	anonymous = p.anonymous->handle;
-	ck_assert_int_eq(find(&p, &p.alice, named, "", p.named), 0);
-	ck_assert_int_eq(find(&p, &p.alice, 0, "x", p.named), 0);
-	ck_assert_int_eq(find(&p, &p.alice, 0, "1001:x", p.named), 0);
-	ck_assert_int_eq(find(&p, &p.alice, anonymous, "", p.anonymous), 0);
-	ck_assert_int_eq(find(&p, &p.alice_again, 0, "x", p.named), 0);
-	ck_assert_int_eq(find(&p, &p.alice_again, named, "", p.named), 0);
-	ck_assert_int_eq(find(&p, &p.alice_again, anonymous, "", NULL), NPUMEM_NOT_FOUND);
-	ck_assert_int_eq(find(&p, &p.bob, 0, "x", NULL), NPUMEM_NOT_FOUND);
-	ck_assert_int_eq(find(&p, &p.bob, 0, "1001:x", NULL), NPUMEM_NOT_FOUND);
-	ck_assert_int_eq(find(&p, &p.bob, named, "", NULL), NPUMEM_NOT_FOUND);
-	ck_assert_int_eq(find(&p, &p.bob, anonymous, "", NULL), NPUMEM_NOT_FOUND);
-	ck_assert_int_eq(find(&p, &p.root, 0, "x", NULL), NPUMEM_NOT_FOUND);
-	ck_assert_int_eq(find(&p, &p.root, 0, "1001:x", p.named), 0);
-	ck_assert_int_eq(find(&p, &p.owner, 0, "1001:x", p.named), 0);
-	ck_assert_int_eq(find(&p, &p.root, named, "", p.named), 0);
-	ck_assert_int_eq(find(&p, &p.root, anonymous, "", NULL), NPUMEM_NOT_FOUND);
-	people_deinit(&p);
+	ck_assert_int_eq(find(&p.alice, named, "", p.named), 0);
+	ck_assert_int_eq(find(&p.alice, 0, "x", p.named), 0);
+	ck_assert_int_eq(find(&p.alice, 0, "1001:x", p.named), 0);
+	ck_assert_int_eq(find(&p.alice, anonymous, "", p.anonymous), 0);
+	ck_assert_int_eq(find(&p.alice_again, 0, "x", p.named), 0);
+	ck_assert_int_eq(find(&p.alice_again, named, "", p.named), 0);
+	ck_assert_int_eq(find(&p.alice_again, anonymous, "", NULL), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(find(&p.bob, 0, "x", NULL), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(find(&p.bob, 0, "1001:x", NULL), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(find(&p.bob, named, "", NULL), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(find(&p.bob, anonymous, "", NULL), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(find(&p.root, 0, "x", NULL), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(find(&p.root, 0, "1001:x", p.named), 0);
+	ck_assert_int_eq(find(&p.owner, 0, "1001:x", p.named), 0);
+	ck_assert_int_eq(find(&p.root, named, "", p.named), 0);
+	ck_assert_int_eq(find(&p.root, anonymous, "", NULL), NPUMEM_NOT_FOUND);
 }
 
 TEST(what_is_hidden_is_told_as_if_it_were_not)
 {
-	struct people p;
 	char hidden[NPUMEM_MESSAGE_BYTES], text[NPUMEM_MESSAGE_BYTES];
 	uint64_t handle;
 
-	people_init(&p);
 	handle = p.named->handle;
-	find(&p, &p.bob, handle, "", NULL);
+	find(&p.bob, handle, "", NULL);
 	strcpy(hidden, p.world.error.message);
 	ck_assert_uint_eq(p.world.error.n_fields, 0);
 	service_release(&p.world.service, p.named);
-	find(&p, &p.bob, handle, "", NULL);
+	find(&p.bob, handle, "", NULL);
 	ck_assert_str_eq(p.world.error.message, hidden);
-	find(&p, &p.bob, 0, "1001:y", NULL);
+	find(&p.bob, 0, "1001:y", NULL);
 	strcpy(text, p.world.error.message);
 	text[strlen(text) - 1] = 'x';
 	p.named = world_tensor(&p.world, &p.alice, "x");
-	find(&p, &p.bob, 0, "1001:x", NULL);
+	find(&p.bob, 0, "1001:x", NULL);
 	ck_assert_str_eq(p.world.error.message, text);
-	people_deinit(&p);
 }
 
 TEST(odd_references)
@@ -103,15 +98,12 @@ TEST(odd_references)
 	static const char *const none[] = {
 		":x",	   "x:",      "1001:", "1001", "99999999999999999999:x", "4294967296:x", "-1:x",
 		"1001::x", "1001 :x", " x",    "X"};
-	struct people p;
 
-	people_init(&p);
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-		ck_assert_int_eq(find(&p, &p.alice, 0, none[i], NULL), NPUMEM_NOT_FOUND);
-	ck_assert_int_eq(find(&p, &p.alice, 0, "", NULL), NPUMEM_INVALID);
-	ck_assert_int_eq(find(&p, &p.alice, UINT64_MAX, "x", NULL), NPUMEM_NOT_FOUND);
-	ck_assert_int_eq(find(&p, &p.alice, p.named->handle + ((uint64_t)1 << 32), "", NULL), NPUMEM_NOT_FOUND);
-	people_deinit(&p);
+		ck_assert_int_eq(find(&p.alice, 0, none[i], NULL), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(find(&p.alice, 0, "", NULL), NPUMEM_INVALID);
+	ck_assert_int_eq(find(&p.alice, UINT64_MAX, "x", NULL), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(find(&p.alice, p.named->handle + ((uint64_t)1 << 32), "", NULL), NPUMEM_NOT_FOUND);
 }
 
 static void hears(struct session *session, const struct tensor *tensor, const char *expected)
@@ -124,10 +116,8 @@ static void hears(struct session *session, const struct tensor *tensor, const ch
 
 TEST(how_tensors_are_spoken_of)
 {
-	struct people p;
 	char own[64], other[64];
 
-	people_init(&p);
 	snprintf(own, sizeof(own), "tensor #%llu", (unsigned long long)p.anonymous->handle);
 	snprintf(other, sizeof(other), "a tensor of uid 1001 (%lld bytes per NPU)",
 		 (long long)tensor_place(p.named).bytes_per_npu);
@@ -139,7 +129,6 @@ TEST(how_tensors_are_spoken_of)
 	hears(&p.bob, p.anonymous, other);
 	hears(&p.root, p.named, "1001:x");
 	hears(&p.owner, p.anonymous, own);
-	people_deinit(&p);
 }
 
 /* All of it, part by part. */
@@ -159,11 +148,9 @@ static int dump_check(const struct session *session, int64_t npu, int64_t offset
 
 TEST(who_may_dump)
 {
-	struct people p;
 	int64_t offset, bytes, end;
 	struct npumem_error *error = &p.world.error;
 
-	people_init(&p);
 	offset = tensor_place(p.anonymous).offset;
 	bytes = tensor_place(p.anonymous).bytes_per_npu;
 	end = offset + bytes;
@@ -176,53 +163,47 @@ TEST(who_may_dump)
 	ck_assert_int_eq(dump_check(&p.root, 0, 0, 8192, error), 0);
 	ck_assert_int_eq(dump_check(&p.owner, 0, 0, 8192, error), 0);
 	ck_assert_ptr_null(strstr(error->message, "#"));
-	people_deinit(&p);
 }
 
-static struct tensor *view_of(struct people *people, struct session *session, struct tensor *base,
-			      const char *name)
+static struct tensor *view_of(struct session *session, struct tensor *base, const char *name)
 {
 	struct device_slice slice = {.to = tensor_place(base).shape};
 	struct tensor *view = NULL;
 
 	slice.from.w = 50;
-	ck_assert_int_eq(tensors_view(session, base, name, "", &slice, NULL, NULL, &view, &people->world.error),
-			 0);
+	ck_assert_int_eq(tensors_view(session, base, name, "", &slice, NULL, NULL, &view, &p.world.error), 0);
 	return view;
 }
 
-static int dump(struct people *people, const struct session *session, const struct tensor *tensor)
+static int dump(const struct session *session, const struct tensor *tensor)
 {
 	return dump_check(session, 0, tensor_place(tensor).offset, tensor_place(tensor).bytes_per_npu,
-			  &people->world.error);
+			  &p.world.error);
 }
 
 /* Whose bytes they are decides, and not who looks at them through a view. */
 TEST(dumps_under_views)
 {
-	struct people p;
 	struct npumem_error *error = &p.world.error;
 	struct tensor *view, *mine, *private;
 
-	people_init(&p);
 	/* A view that was granted opens no raw bytes, not even its own. */
-	view = view_of(&p, &p.alice, p.named, "v");
+	view = view_of(&p.alice, p.named, "v");
 	ck_assert_int_eq(tensors_grant(&p.alice, view, 1002, RECORD_READ, error), 0);
-	ck_assert_int_eq(dump(&p, &p.bob, view), NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_eq(dump(&p.bob, view), NPUMEM_PERMISSION_DENIED);
 	ck_assert_str_eq(error->fields[0].key, "tensor");
 	ck_assert_ptr_nonnull(strstr(error->message, "a tensor of uid 1001"));
 	/* A base that was granted does, whoever has views of it. */
 	ck_assert_int_eq(tensors_grant(&p.alice, p.named, 1002, RECORD_READ, error), 0);
-	private = view_of(&p, &p.alice, p.named, "");
-	ck_assert_int_eq(dump(&p, &p.bob, p.named), 0);
-	ck_assert_int_eq(dump(&p, &p.bob, private), 0);
-	ck_assert_int_eq(dump(&p, &p.alice_again, private), 0);
+	private = view_of(&p.alice, p.named, "");
+	ck_assert_int_eq(dump(&p.bob, p.named), 0);
+	ck_assert_int_eq(dump(&p.bob, private), 0);
+	ck_assert_int_eq(dump(&p.alice_again, private), 0);
 	/* Bob's own view of it opens nothing any more once the grant is taken back. */
-	mine = view_of(&p, &p.bob, p.named, "mine");
-	ck_assert_int_eq(dump(&p, &p.bob, mine), 0);
+	mine = view_of(&p.bob, p.named, "mine");
+	ck_assert_int_eq(dump(&p.bob, mine), 0);
 	ck_assert_int_eq(tensors_grant(&p.alice, p.named, 1002, RECORD_NONE, error), 0);
-	ck_assert_int_eq(dump(&p, &p.bob, mine), NPUMEM_PERMISSION_DENIED);
-	people_deinit(&p);
+	ck_assert_int_eq(dump(&p.bob, mine), NPUMEM_PERMISSION_DENIED);
 }
 
 /* A guest's bytes are its owner's, and so are those of the host around it: a range with both needs both. */
@@ -231,22 +212,19 @@ TEST(dumps_over_guests)
 	struct device_request request = world_request(1, 128);
 	const char *name = "";
 	struct tensor *host, *guest;
-	struct people p;
 
-	people_init(&p);
 	request.spec.address = 4096;
 	ck_assert_int_eq(tensors_alloc(&p.alice, &request, &name, 1, &host, &p.world.error), 0);
 	request.spec.address = 5 * 8192 + 4096;
 	request.reuse = NPUMEM_UNCHECKED;
 	ck_assert_int_eq(tensors_alloc(&p.bob, &request, &name, 1, &guest, &p.world.error), 0);
 	ck_assert(tensor_is_guest(guest));
-	ck_assert_int_eq(dump(&p, &p.alice, host), NPUMEM_PERMISSION_DENIED);
-	ck_assert_int_eq(dump(&p, &p.bob, guest), NPUMEM_PERMISSION_DENIED);
-	ck_assert_int_eq(dump(&p, &p.root, guest), 0);
+	ck_assert_int_eq(dump(&p.alice, host), NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_eq(dump(&p.bob, guest), NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_eq(dump(&p.root, guest), 0);
 	service_release(&p.world.service, host);
-	ck_assert_int_eq(dump(&p, &p.bob, guest), 0);
-	ck_assert_int_eq(dump(&p, &p.alice, guest), NPUMEM_PERMISSION_DENIED);
-	people_deinit(&p);
+	ck_assert_int_eq(dump(&p.bob, guest), 0);
+	ck_assert_int_eq(dump(&p.alice, guest), NPUMEM_PERMISSION_DENIED);
 }
 
 TEST(dumps_stay_within_the_device)
@@ -254,12 +232,9 @@ TEST(dumps_stay_within_the_device)
 	static const int64_t bad[][3] = {{-1, 0, 1},	    {8, 0, 1},	      {0, -1, 1},   {0, 0, 0},
 					 {0, 0, -1},	    {0, 8192, 1},     {0, 1, 8192}, {0, INT64_MAX, 1},
 					 {0, 1, INT64_MAX}, {INT64_MIN, 0, 1}};
-	struct people p;
 
-	people_init(&p);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_int_eq(dump_check(&p.root, bad[i][0], bad[i][1], bad[i][2], NULL), NPUMEM_INVALID);
-	people_deinit(&p);
 }
 
 static struct tensor *seen_after(const struct session *session, const struct tensor *tensor)
@@ -272,11 +247,9 @@ static struct tensor *seen_after(const struct session *session, const struct ten
 
 TEST(lists_show_what_is_seen)
 {
-	struct people p;
 	uint64_t at = 0;
 	unsigned looks = 1;
 
-	people_init(&p);
 	ck_assert_ptr_eq(seen_after(&p.alice, NULL), p.named);
 	ck_assert_ptr_eq(seen_after(&p.alice, p.named), p.anonymous);
 	ck_assert_ptr_null(seen_after(&p.alice, p.anonymous));
@@ -287,5 +260,4 @@ TEST(lists_show_what_is_seen)
 	/* What is not seen takes looks as well. */
 	ck_assert_ptr_null(tensors_after(&p.bob, &at, &looks));
 	ck_assert(at == 1 && looks == 0);
-	people_deinit(&p);
 }

@@ -23,44 +23,41 @@ static void bench_deinit(struct bench *bench)
 	world_deinit(&bench->world);
 }
 
-static int alloc(struct bench *bench, const char *const *names, unsigned n, struct tensor **tensors)
+FIXTURE_OBJECT(struct bench, bench, bench_init(&bench), bench_deinit(&bench))
+
+static int alloc(const char *const *names, unsigned n, struct tensor **tensors)
 {
 	struct device_request requests[TENSORS_ALLOC_MAX + 1];
 
 	for (unsigned i = 0; i < n; i++)
 		requests[i] = world_request(8, 10);
-	npumem_error_clear(&bench->world.error);
-	return tensors_alloc(&bench->session, requests, names, n, tensors, &bench->world.error);
+	npumem_error_clear(&bench.world.error);
+	return tensors_alloc(&bench.session, requests, names, n, tensors, &bench.world.error);
 }
 
 TEST(names_are_unique_per_uid)
 {
-	struct bench bench;
 	struct session other;
 	struct tensor *tensors[3];
 	const char *once[] = {"a", "b", "c"}, *again[] = {"d", "", "b"}, *twice[] = {"d", "e", "d"};
 
-	bench_init(&bench);
-	ck_assert_int_eq(alloc(&bench, once, 3, tensors), 0);
-	ck_assert_int_eq(alloc(&bench, again, 3, tensors), NPUMEM_ALREADY_EXISTS);
+	ck_assert_int_eq(alloc(once, 3, tensors), 0);
+	ck_assert_int_eq(alloc(again, 3, tensors), NPUMEM_ALREADY_EXISTS);
 	ck_assert_int_eq(npumem_error_find(&bench.world.error, "tensor_index", -1), 2);
-	ck_assert_int_eq(alloc(&bench, twice, 3, tensors), NPUMEM_INVALID);
+	ck_assert_int_eq(alloc(twice, 3, tensors), NPUMEM_INVALID);
 	ck_assert_int_eq(world_n_tensors(&bench.world), 3);
 	session_init(&other, &bench.world.service, 1002, 0, NULL);
 	world_tensor(&bench.world, &other, "a");
 	ck_assert_int_eq(world_n_tensors(&bench.world), 4);
 	session_deinit(&other);
-	bench_deinit(&bench);
 }
 
 TEST(all_or_nothing)
 {
-	struct bench bench;
 	struct device_request requests[3] = {world_request(8, 100), world_request(8, 100), world_request(8, 9000)};
 	const char *names[] = {"a", "", "c"}, *bad[] = {"a", "1:2", ""};
 	struct tensor *tensors[3];
 
-	bench_init(&bench);
 	ck_assert_int_ne(tensors_alloc(&bench.session, requests, names, 3, tensors, &bench.world.error), 0);
 	npumem_error_clear(&bench.world.error);
 	ck_assert_int_eq(tensors_alloc(&bench.session, requests, bad, 3, tensors, &bench.world.error),
@@ -69,22 +66,18 @@ TEST(all_or_nothing)
 	ck_assert_int_eq(world_n_tensors(&bench.world), 0);
 	ck_assert_ptr_null(bench.session.unnamed->first);
 	ck_assert_ptr_null(names_find(&bench.world.service.names, 1001, "a"));
-	bench_deinit(&bench);
 }
 
 TEST(counts_have_limits)
 {
-	struct bench bench;
 	const char *names[TENSORS_ALLOC_MAX + 1];
 	struct tensor *tensors[TENSORS_ALLOC_MAX + 1];
 
-	bench_init(&bench);
 	for (unsigned i = 0; i <= TENSORS_ALLOC_MAX; i++)
 		names[i] = "";
-	ck_assert_int_eq(alloc(&bench, names, 0, tensors), NPUMEM_INVALID);
-	ck_assert_int_eq(alloc(&bench, names, TENSORS_ALLOC_MAX + 1, tensors), NPUMEM_INVALID);
+	ck_assert_int_eq(alloc(names, 0, tensors), NPUMEM_INVALID);
+	ck_assert_int_eq(alloc(names, TENSORS_ALLOC_MAX + 1, tensors), NPUMEM_INVALID);
 	ck_assert_ptr_nonnull(strstr(bench.world.error.message, "256"));
-	bench_deinit(&bench);
 }
 
 static uint64_t free_all(struct session *session, struct tensor **tensors, size_t n)
@@ -96,15 +89,13 @@ static uint64_t free_all(struct session *session, struct tensor **tensors, size_
 
 TEST(free_takes_all_or_none)
 {
-	struct bench bench;
 	struct tensor *tensors[3], *view;
 	const char *names[] = {"a", "b", ""};
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 10}};
 	struct access_ref a = {0, "a"}, v = {0, "v"};
 	struct tensor *found;
 
-	bench_init(&bench);
-	ck_assert_int_eq(alloc(&bench, names, 3, tensors), 0);
+	ck_assert_int_eq(alloc(names, 3, tensors), 0);
 	ck_assert_int_eq(
 		tensors_view(&bench.session, tensors[0], "v", "", &slice, NULL, NULL, &view, &bench.world.error),
 		0);
@@ -137,16 +128,13 @@ TEST(free_takes_all_or_none)
 	struct tensor *rest[] = {tensors[1], tensors[2]};
 	ck_assert_uint_eq(free_all(&bench.session, rest, 2), 2);
 	ck_assert_int_eq(world_n_tensors(&bench.world), 0);
-	bench_deinit(&bench);
 }
 
 TEST(a_view_counts_with_its_base)
 {
-	struct bench bench;
 	struct tensor *base, *view, *again;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 100}};
 
-	bench_init(&bench);
 	base = world_tensor(&bench.world, &bench.session, "base");
 	ck_assert_int_eq(
 		tensors_view(&bench.session, base, "base", "", &slice, NULL, NULL, &view, &bench.world.error),
@@ -162,17 +150,14 @@ TEST(a_view_counts_with_its_base)
 		NPUMEM_INVALID);
 	ck_assert_uint_eq(free_all(&bench.session, &base, 1), 3);
 	ck_assert_ptr_null(bench.session.unnamed->first);
-	bench_deinit(&bench);
 }
 
 TEST(a_new_tensor_is_described_without_counting)
 {
-	struct bench bench;
 	struct tensor *tensor;
 	struct tensors_description fresh, counted;
 	struct device_state state;
 
-	bench_init(&bench);
 	tensor = world_tensor(&bench.world, &bench.session, "x");
 	tensors_new_state(tensor, &state);
 	tensors_describe(&bench.session, tensor, &state, &fresh);
@@ -183,7 +168,6 @@ TEST(a_new_tensor_is_described_without_counting)
 	ck_assert_int_eq(counted.bytes.unwritten_bytes, 800);
 	ck_assert_str_eq(counted.name, "x");
 	ck_assert_uint_eq(counted.base_handle, 0);
-	bench_deinit(&bench);
 }
 
 /* Each allocation of host memory fails once; the request is refused whole, or done whole. */
@@ -199,13 +183,13 @@ TEST(host_memory_may_run_out_anywhere)
 		names[i] = i % 3 ? texts[i] : "";
 	}
 	for (size_t i = 1; hit; i++) {
-		struct bench bench;
 		struct tensor *tensors[40];
 		int status;
 
+		bench_deinit(&bench);
 		bench_init(&bench);
 		bench.world.fail_at = bench.world.n_allocs + i;
-		status = alloc(&bench, names, 40, tensors);
+		status = alloc(names, 40, tensors);
 		hit = bench.world.n_allocs >= bench.world.fail_at;
 		world_check(&bench.world);
 		if (status) {
@@ -214,10 +198,9 @@ TEST(host_memory_may_run_out_anywhere)
 			ck_assert_int_eq(world_n_tensors(&bench.world), 0);
 			ck_assert_uint_eq(bench.world.service.names.n, 0);
 			ck_assert_ptr_null(bench.session.unnamed->first);
-			ck_assert_int_eq(alloc(&bench, names, 40, tensors), 0);
+			ck_assert_int_eq(alloc(names, 40, tensors), 0);
 		}
 		ck_assert_int_eq(world_n_tensors(&bench.world), 40);
-		bench_deinit(&bench);
 	}
 	/* Two chunks of the table, and one of the arena. */
 	ck_assert_uint_ge(n_refused, 3);
@@ -228,11 +211,11 @@ TEST(a_view_without_host_memory_leaves_nothing)
 	bool hit = true;
 
 	for (size_t i = 1; hit; i++) {
-		struct bench bench;
 		struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 10}};
 		struct tensor *base, *view;
 		int status;
 
+		bench_deinit(&bench);
 		bench_init(&bench);
 		base = world_tensor(&bench.world, &bench.session, "base");
 		bench.world.fail_at = bench.world.n_allocs + i;
@@ -241,7 +224,6 @@ TEST(a_view_without_host_memory_leaves_nothing)
 		hit = bench.world.n_allocs >= bench.world.fail_at;
 		ck_assert_int_eq(status, hit ? NPUMEM_RESOURCE_EXHAUSTED : 0);
 		ck_assert_int_eq(world_n_tensors(&bench.world), hit ? 1 : 2);
-		bench_deinit(&bench);
 	}
 }
 
@@ -249,7 +231,6 @@ TEST(a_view_without_host_memory_leaves_nothing)
  * its end, when it is cancelled, and where it may not be held. */
 TEST(a_search_is_charged_between_steps)
 {
-	struct bench bench;
 	struct tensor *tensors[1];
 	const char *names[] = {""};
 	struct device_request all = world_request(8, 8192), more = world_request(1, 4000);
@@ -262,7 +243,6 @@ TEST(a_search_is_charged_between_steps)
 	const uint64_t *now;
 	int64_t steps = 1;
 
-	bench_init(&bench);
 	now = &bench.session.user->now[LIMITS_REQUEST_BYTES];
 	ck_assert_int_eq(tensors_alloc(&bench.session, &all, names, 1, tensors, &bench.world.error), 0);
 	more.reuse = NPUMEM_UNCHECKED;
@@ -284,7 +264,6 @@ TEST(a_search_is_charged_between_steps)
 	ck_assert_ptr_nonnull(strstr(bench.world.error.message, "request_bytes"));
 	ck_assert_uint_eq(*now, 0);
 	ck_assert_int_eq(world_n_tensors(&bench.world), 1);
-	bench_deinit(&bench);
 }
 
 TEST(host_memory_is_charged)
@@ -292,17 +271,15 @@ TEST(host_memory_is_charged)
 	const char *const names[] = {"a", "b"}, *const other[] = {"c"};
 	struct tensor *tensors[2], *view;
 	struct npumem_dims same = {1, 8, 1, 10};
-	struct bench bench;
 	struct limits *most = &bench.world.service.limits.ordinary;
 	const uint64_t *now;
 	uint64_t one;
 
-	bench_init(&bench);
 	now = &bench.session.user->now[LIMITS_HOST_BYTES];
 	one = device_host_bytes(bench.world.service.device, 0);
 	ck_assert_uint_gt(one, sizeof(struct tensor) + sizeof(struct record));
 	ck_assert_uint_gt(device_host_bytes(bench.world.service.device, 1), one);
-	ck_assert_int_eq(alloc(&bench, names, 2, tensors), 0);
+	ck_assert_int_eq(alloc(names, 2, tensors), 0);
 	ck_assert_uint_eq(*now, 2 * one);
 	ck_assert_int_eq(
 		tensors_view(&bench.session, tensors[0], "v", "", NULL, &same, NULL, &view, &bench.world.error),
@@ -317,7 +294,7 @@ TEST(host_memory_is_charged)
 				 0);
 	}
 	most->most[LIMITS_HOST_BYTES] = *now + one - 1;
-	ck_assert_int_eq(alloc(&bench, other, 1, tensors), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(alloc(other, 1, tensors), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_ptr_nonnull(strstr(bench.world.error.message, "host_bytes"));
 	ck_assert_int_eq(
 		tensors_view(&bench.session, tensors[0], "w", "", NULL, &same, NULL, &view, &bench.world.error),
@@ -328,19 +305,16 @@ TEST(host_memory_is_charged)
 	ck_assert_ptr_null(record_of(tensors[0])->grants);
 	tensors_free(&bench.session, tensors, 2);
 	ck_assert_uint_eq(*now, 0);
-	bench_deinit(&bench);
 }
 
 TEST(a_name_is_exchanged)
 {
-	struct bench bench;
 	struct session other, root;
 	struct tensor *tensors[2], *alien;
 	struct names *names = &bench.world.service.names;
 	const char *const given[] = {"a", "b"}, *const bad[] = {"", "12", "1:2", "a b"};
 
-	bench_init(&bench);
-	ck_assert_int_eq(alloc(&bench, given, 2, tensors), 0);
+	ck_assert_int_eq(alloc(given, 2, tensors), 0);
 	session_init(&other, &bench.world.service, 1002, 0, NULL);
 	session_init(&root, &bench.world.service, 0, 0, NULL);
 	alien = world_tensor(&bench.world, &other, "alien");
@@ -372,18 +346,14 @@ TEST(a_name_is_exchanged)
 	tensors_free(&bench.session, &tensors[1], 1);
 	session_deinit(&root);
 	session_deinit(&other);
-	bench_deinit(&bench);
 }
 
 TEST(what_has_no_name_gets_none)
 {
-	struct bench bench;
 	struct tensor *tensor;
 	const char *const none[] = {""};
 
-	bench_init(&bench);
-	ck_assert_int_eq(alloc(&bench, none, 1, &tensor), 0);
+	ck_assert_int_eq(alloc(none, 1, &tensor), 0);
 	ck_assert_int_eq(tensors_rename(&bench.session, tensor, "a", &bench.world.error), NPUMEM_INVALID);
 	ck_assert_ptr_null(names_find(&bench.world.service.names, 1001, "a"));
-	bench_deinit(&bench);
 }

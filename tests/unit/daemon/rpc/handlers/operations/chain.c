@@ -2,37 +2,38 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+
 static const char *const names[] = {"a", "b", "c", "d", "unwritten", "short"};
 
-static void init(struct crowd *crowd)
+static void init(void)
 {
-	crowd_init(crowd);
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]) - 1; i++)
-		crowd_alloc(crowd, 0, names[i], 4 * SHORT_W * 512);
-	crowd_alloc(crowd, 0, "short", SHORT_W);
-	crowd_fill(crowd, 0, "a", 1);
-	crowd_fill(crowd, 0, "short", 9);
-	crowd_finish_all(crowd);
+		crowd_alloc(&crowd, 0, names[i], 4 * SHORT_W * 512);
+	crowd_alloc(&crowd, 0, "short", SHORT_W);
+	crowd_fill(&crowd, 0, "a", 1);
+	crowd_fill(&crowd, 0, "short", 9);
+	crowd_finish_all(&crowd);
 }
 
-static size_t n_done(const struct crowd *crowd, uint64_t list)
+static size_t n_done(uint64_t list)
 {
-	return crowd_reply(crowd, 0, list)->submitted->n_done;
+	return crowd_reply(&crowd, 0, list)->submitted->n_done;
 }
 
-static int value(struct crowd *crowd, const char *name)
+static int value(const char *name)
 {
-	return crowd_value(crowd, 0, crowd_read(crowd, 0, name));
+	return crowd_value(&crowd, 0, crowd_read(&crowd, 0, name));
 }
 
-static int read_status(struct crowd *crowd, const char *name)
+static int read_status(const char *name)
 {
-	return crowd_status(crowd, 0, crowd_read(crowd, 0, name));
+	return crowd_status(&crowd, 0, crowd_read(&crowd, 0, name));
 }
 
-static uint64_t scratch(const struct crowd *crowd)
+static uint64_t scratch(void)
 {
-	return crowd->peers[0].session.user->now[LIMITS_SCRATCH_BYTES];
+	return crowd.peers[0].session.user->now[LIMITS_SCRATCH_BYTES];
 }
 
 /* Each reads what the one before it wrote; a short one goes along. */
@@ -40,43 +41,39 @@ TEST(one_task)
 {
 	const struct crowd_op ops[] = {
 		{0, 'c', "b", "a", 0}, {0, 'f', "short", NULL, 7}, {0, 'k', "b", "c", 0}, {0, 'c', "d", "c", 0}};
-	struct crowd crowd;
 	uint64_t list;
 
-	init(&crowd);
+	init();
 	list = crowd_list(&crowd, 0, ops, 4);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	crowd_finish(&crowd, 0);
 	ck_assert_uint_eq(crowd.n_tasks, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
-	ck_assert_uint_eq(n_done(&crowd, list), 4);
+	ck_assert_uint_eq(n_done(list), 4);
 	for (unsigned i = 0; i < 4; i++)
 		ck_assert_uint_eq(crowd_reply(&crowd, 0, list)->submitted->done[i]->operation, i);
-	ck_assert_int_eq(value(&crowd, "d"), 1);
-	ck_assert_int_eq(value(&crowd, "short"), 7);
-	ck_assert_uint_eq(scratch(&crowd), 0);
-	crowd_deinit(&crowd);
+	ck_assert_int_eq(value("d"), 1);
+	ck_assert_int_eq(value("short"), 7);
+	ck_assert_uint_eq(scratch(), 0);
 }
 
 /* The operation with that index is refused with `status`; "d", which the last one writes, is not written. */
 static void check_refused(const struct crowd_op *ops, unsigned n, unsigned index, int status)
 {
-	struct crowd crowd;
 	char begin[16];
 	uint64_t list;
 
-	init(&crowd);
+	init();
 	list = crowd_list(&crowd, 0, ops, n);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), status);
-	ck_assert_uint_eq(n_done(&crowd, list), index);
+	ck_assert_uint_eq(n_done(list), index);
 	snprintf(begin, sizeof(begin), "operation %u ", index);
 	ck_assert_msg(!strncmp(crowd_reply(&crowd, 0, list)->message, begin, strlen(begin)), "%s",
 		      crowd_reply(&crowd, 0, list)->message);
-	ck_assert_int_eq(value(&crowd, "b"), 1);
-	ck_assert_int_eq(read_status(&crowd, "d"), NPUMEM_FAILED_PRECONDITION);
-	ck_assert_uint_eq(scratch(&crowd), 0);
-	crowd_deinit(&crowd);
+	ck_assert_int_eq(value("b"), 1);
+	ck_assert_int_eq(read_status("d"), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_uint_eq(scratch(), 0);
 }
 
 TEST(refused_when_it_runs)
@@ -100,62 +97,55 @@ TEST(what_is_no_part)
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0},	      {0, 'r', "b", NULL, 0},
 				       {0, 'c', "c", "b", 0},	      {5, 'c', "d", "c", 0},
 				       {5, 'k', "a", "unwritten", 0}, {0, 'r', "d", NULL, 0}};
-	struct crowd crowd;
 	uint64_t list;
 
-	init(&crowd);
+	init();
 	list = crowd_list(&crowd, 0, ops, 6);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
-	ck_assert_uint_eq(n_done(&crowd, list), 6);
+	ck_assert_uint_eq(n_done(list), 6);
 	ck_assert_int_eq((int8_t)crowd_reply(&crowd, 0, list)->submitted->done[1]->data.data[0], 1);
 	ck_assert_int_eq((int8_t)crowd_reply(&crowd, 0, list)->submitted->done[5]->data.data[0], 1);
-	crowd_deinit(&crowd);
 }
 
 /* Its queues are compared. */
 TEST(a_group_stays_one)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {5, 'c', "d", "a", 0}, {5, 'k', "d", "c", 0}};
-	struct crowd crowd;
 	uint64_t list;
 
-	init(&crowd);
+	init();
 	list = crowd_list(&crowd, 0, ops, 3);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_ABORTED);
-	ck_assert_uint_eq(n_done(&crowd, list), 1);
-	ck_assert_int_eq(read_status(&crowd, "d"), NPUMEM_FAILED_PRECONDITION);
-	crowd_deinit(&crowd);
+	ck_assert_uint_eq(n_done(list), 1);
+	ck_assert_int_eq(read_status("d"), NPUMEM_FAILED_PRECONDITION);
 }
 
 TEST(cancelled)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "a", "c", 0}, {0, 'c', "d", "a", 0}};
 	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
-	struct crowd crowd;
 
-	init(&crowd);
+	init();
 	cancel.request_id = crowd_list(&crowd, 0, ops, 3);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	CROWD_SEND(&crowd, 0, cancel, CANCEL, &cancel);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, cancel.request_id), NPUMEM_CANCELLED);
-	ck_assert_uint_eq(n_done(&crowd, cancel.request_id), 0);
+	ck_assert_uint_eq(n_done(cancel.request_id), 0);
 	for (unsigned i = 1; i < 4; i++)
-		ck_assert_int_eq(read_status(&crowd, names[i]), NPUMEM_FAILED_PRECONDITION);
-	ck_assert_uint_eq(scratch(&crowd), 0);
-	crowd_deinit(&crowd);
+		ck_assert_int_eq(read_status(names[i]), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_uint_eq(scratch(), 0);
 }
 
 /* What was begun and not run is free, sealed or written by others only when the list is over. */
 TEST(others_wait)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "b", "c", 0}, {0, 'c', "d", "c", 0}};
-	struct crowd crowd;
 	uint64_t list, frees, fills;
 
-	init(&crowd);
+	init();
 	list = crowd_list(&crowd, 0, ops, 3);
 	frees = crowd_free(&crowd, 0, "c");
 	fills = crowd_fill(&crowd, 1, "d", 5);
@@ -165,26 +155,23 @@ TEST(others_wait)
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, frees), 0);
-	ck_assert_int_eq(value(&crowd, "d"), 5);
-	crowd_deinit(&crowd);
+	ck_assert_int_eq(value("d"), 5);
 }
 
 /* Without a thread all is as it was before. */
 TEST(no_thread)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "a", "c", 0}};
-	struct crowd crowd;
 	uint64_t list;
 
-	init(&crowd);
+	init();
 	crowd.no_threads = true;
 	list = crowd_list(&crowd, 0, ops, 2);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_RESOURCE_EXHAUSTED);
-	ck_assert_uint_eq(n_done(&crowd, list), 0);
-	ck_assert_uint_eq(scratch(&crowd), 0);
+	ck_assert_uint_eq(n_done(list), 0);
+	ck_assert_uint_eq(scratch(), 0);
 	crowd.no_threads = false;
 	list = crowd_list(&crowd, 0, ops, 2);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
-	crowd_deinit(&crowd);
 }

@@ -6,13 +6,13 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
+FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
+
 TEST(what_is_written_is_read)
 {
-	struct talk talk;
 	uint8_t data[128];
 	uint64_t handle;
 
-	talk_init(&talk);
 	handle = talk_tensor(&talk, "x");
 	for (unsigned i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7);
@@ -30,12 +30,10 @@ TEST(what_is_written_is_read)
 	ck_assert_uint_eq(talk.response->done->data.len, 9);
 	ck_assert_mem_eq(talk.response->done->data.data, data + 5, 9);
 	ck_assert_int_eq(talk_read_as(&talk, &talk.neighbour, handle, 127, 1), 0);
-	talk_deinit(&talk);
 }
 
 TEST(what_a_transfer_refuses)
 {
-	struct talk talk;
 	static const int64_t bad[][2] = {{-1, 1},	 {128, 1}, {0, 129},	   {127, 2},
 					 {0, INT64_MAX}, {0, -1},  {INT64_MAX, 1}, {INT64_MIN, 0}};
 	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
@@ -43,7 +41,6 @@ TEST(what_a_transfer_refuses)
 	uint8_t data[200] = {0};
 	uint64_t handle;
 
-	talk_init(&talk);
 	handle = talk_tensor(&talk, "x");
 	ck_assert_int_eq(talk_fill(&talk, handle, 1), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -60,18 +57,15 @@ TEST(what_a_transfer_refuses)
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, 0), 0);
 	for (unsigned i = 0; i < 128; i++)
 		ck_assert_int_eq(talk.response->done->data.data[i], 1);
-	talk_deinit(&talk);
 }
 
 TEST(data_comes_in_whole_elements)
 {
-	struct talk talk;
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
 	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
 	uint64_t handle;
 
-	talk_init(&talk);
 	allocation.spec = talk_spec(&spec, 2, 2);
 	allocation.spec->dtype = NPUMEM__V1__DTYPE__INT32;
 	request.n_tensors = 1;
@@ -84,12 +78,10 @@ TEST(data_comes_in_whole_elements)
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 1, 2), 0);
 	ck_assert_uint_eq(talk.response->done->data.len, 8);
 	ck_assert_mem_eq(talk.response->done->data.data, "456789ab", 8);
-	talk_deinit(&talk);
 }
 
 TEST(a_read_beyond_a_frame_is_refused_before_it_is_gathered)
 {
-	struct talk talk;
 	struct device_options options = {
 		.geometry = {.n_npus = 64, .npu_bytes = 512 << 10, .n_banks = 8, .eu_bytes = 128},
 		.uninitialized = NPUMEM_ALLOW,
@@ -97,7 +89,7 @@ TEST(a_read_beyond_a_frame_is_refused_before_it_is_gathered)
 	uint64_t handle;
 	size_t allocs;
 
-	talk_init_as(&talk, &options);
+	talk_again(&talk, &options);
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "big", 64, 270000), 0);
 	handle = talk.response->allocated->tensors[0]->handle;
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, 1), 0);
@@ -110,43 +102,39 @@ TEST(a_read_beyond_a_frame_is_refused_before_it_is_gathered)
 	ck_assert_uint_lt(talk.out.room, 1 << 20);
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, (16 << 20) - 256), 0);
 	ck_assert_uint_eq(talk.response->done->data.len, (16 << 20) - 256);
-	talk_deinit(&talk);
 }
 
-static int copy(struct talk *talk, uint64_t to, uint64_t from)
+static int copy(uint64_t to, uint64_t from)
 {
 	Npumem__V1__CopyRequest request = NPUMEM__V1__COPY_REQUEST__INIT;
 	Npumem__V1__Ref destination = talk_ref(to, ""), source = talk_ref(from, "");
 
 	request.destination = &destination;
 	request.source = from ? &source : NULL;
-	return TALK(talk, copy, COPY, &request);
+	return TALK(&talk, copy, COPY, &request);
 }
 
 TEST(copies_and_fills)
 {
-	struct talk talk;
 	Npumem__V1__FillRequest fill = NPUMEM__V1__FILL_REQUEST__INIT;
 	Npumem__V1__Ref ref;
 	uint64_t a, b;
 
-	talk_init(&talk);
 	a = talk_tensor(&talk, "a");
 	b = talk_tensor(&talk, "b");
-	ck_assert_int_eq(copy(&talk, b, a), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(copy(b, a), NPUMEM_FAILED_PRECONDITION);
 	ck_assert_int_eq(talk_fill(&talk, a, -128), 0);
-	ck_assert_int_eq(copy(&talk, b, a), 0);
+	ck_assert_int_eq(copy(b, a), 0);
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, b, 0, 0), 0);
 	ck_assert_uint_eq(talk.response->done->data.data[127], 0x80);
-	ck_assert_int_eq(copy(&talk, b, 0), NPUMEM_INVALID);
-	ck_assert_int_eq(copy(&talk, b, 999), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(copy(b, 0), NPUMEM_INVALID);
+	ck_assert_int_eq(copy(b, 999), NPUMEM_NOT_FOUND);
 	ref = talk_ref(a, "");
 	fill.tensor = &ref;
 	ck_assert_int_eq(TALK(&talk, fill, FILL, &fill), NPUMEM_INVALID);
 	fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_REAL;
 	fill.real = 1.5;
 	ck_assert_int_eq(TALK(&talk, fill, FILL, &fill), NPUMEM_INVALID);
-	talk_deinit(&talk);
 }
 
 struct run {
@@ -189,7 +177,7 @@ static void run_param(struct run *run, int key, int64_t value)
 	run->params[i].values = &run->values[i];
 }
 
-static uint64_t fx8_tensor(struct talk *talk, const char *name)
+static uint64_t fx8_tensor(const char *name)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
@@ -202,19 +190,17 @@ static uint64_t fx8_tensor(struct talk *talk, const char *name)
 	allocation.name = (char *)name;
 	request.n_tensors = 1;
 	request.tensors = &list;
-	ck_assert_int_eq(TALK(talk, alloc, ALLOC, &request), 0);
-	return talk->response->allocated->tensors[0]->handle;
+	ck_assert_int_eq(TALK(&talk, alloc, ALLOC, &request), 0);
+	return talk.response->allocated->tensors[0]->handle;
 }
 
 TEST(a_kernel_runs)
 {
-	struct talk talk;
 	struct run run;
 	uint64_t in, out;
 
-	talk_init(&talk);
-	in = fx8_tensor(&talk, "in");
-	out = fx8_tensor(&talk, "out");
+	in = fx8_tensor("in");
+	out = fx8_tensor("out");
 	ck_assert_int_eq(talk_fill(&talk, in, -5), 0);
 	ck_assert_int_eq(talk_write_as(&talk, &talk.session, in, 3, "\x07", 1), 0);
 	run_init(&run, NPUMEM_KERNEL_RELU);
@@ -225,17 +211,14 @@ TEST(a_kernel_runs)
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, out, 0, 0), 0);
 	ck_assert_int_eq(talk.response->done->data.data[3], 7);
 	ck_assert_int_eq(talk.response->done->data.data[4], 0);
-	talk_deinit(&talk);
 }
 
 TEST(what_only_the_wire_can_get_wrong_in_a_run)
 {
-	struct talk talk;
 	struct run run;
 	uint64_t in;
 
-	talk_init(&talk);
-	in = fx8_tensor(&talk, "in");
+	in = fx8_tensor("in");
 	ck_assert_int_eq(TALK(&talk, run, RUN, run_init(&run, 4711)), NPUMEM_INVALID);
 	talk_says(&talk, "kernel 4711");
 	ck_assert_int_ne(TALK(&talk, run, RUN, run_init(&run, 0)), 0);
@@ -270,7 +253,6 @@ TEST(what_only_the_wire_can_get_wrong_in_a_run)
 	run_operand(&run, "in", in);
 	run_operand(&run, "out", in);
 	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
-	talk_deinit(&talk);
 }
 
 enum { SHARED_BYTES = 64 };
@@ -293,6 +275,8 @@ static void release_shared(void *ctx, const struct segments_memory *memory)
 	(void)memory;
 }
 
+static const struct segments_source source = {.take = take_shared, .release = release_shared};
+
 static int count_work(void *ctx, struct limits_user *user, void (*work)(void *arg), void (*done)(void *arg),
 		      void *arg)
 {
@@ -314,7 +298,7 @@ static int no_memory(void *ctx, struct limits_user *user, void (*work)(void *arg
 	return -ENOMEM;
 }
 
-static int write_shared(struct talk *talk, bool in_a_list)
+static int write_shared(bool in_a_list)
 {
 	Npumem__V1__WriteRequest request = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__Operation operation = NPUMEM__V1__OPERATION__INIT, *operations = &operation;
@@ -324,52 +308,45 @@ static int write_shared(struct talk *talk, bool in_a_list)
 	request.tensor = &ref;
 	request.segment = 1;
 	if (!in_a_list)
-		return TALK(talk, write, WRITE, &request);
+		return TALK(&talk, write, WRITE, &request);
 	operation.kind_case = NPUMEM__V1__OPERATION__KIND_WRITE;
 	operation.write = &request;
 	list.n_operations = 1;
 	list.operations = &operations;
-	return TALK(talk, submit, SUBMIT, &list);
+	return TALK(&talk, submit, SUBMIT, &list);
 }
 
 /* However short the operation is: a page fault in a client's memory can sleep. */
 TEST(memory_of_a_client_is_touched_on_threads_only)
 {
-	struct talk talk;
-	struct segments_source source = {.take = take_shared, .release = release_shared};
 	Npumem__V1__ShareRequest share = NPUMEM__V1__SHARE_REQUEST__INIT;
 	unsigned n = 0;
 
-	talk_init(&talk);
 	talk.session.segments_source = &source;
 	ck_assert_int_eq(TALK(&talk, share, SHARE, &share), 0);
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "x", 8, SHARED_BYTES / 8), 0);
 	talk.rpc->executor = (struct rpc_executor){.submit = count_work, .ctx = &n};
-	ck_assert_int_eq(write_shared(&talk, false), 0);
+	ck_assert_int_eq(write_shared(false), 0);
 	ck_assert_uint_eq(n, 1);
 	talk.rpc->executor = (struct rpc_executor){.submit = no_memory};
 	for (int in_a_list = 0; in_a_list < 2; in_a_list++)
-		ck_assert_int_eq(write_shared(&talk, in_a_list), NPUMEM_RESOURCE_EXHAUSTED);
-	talk_deinit(&talk);
+		ck_assert_int_eq(write_shared(in_a_list), NPUMEM_RESOURCE_EXHAUSTED);
 }
 
 /* Nothing but the operation itself touches a client's memory, which may fault: not even where the record, of which
  * it would be a part, has no room for it. */
 TEST(memory_of_a_client_is_not_summed_for_a_record)
 {
-	struct talk talk;
-	struct segments_source source = {.take = take_shared, .release = release_shared};
 	Npumem__V1__ShareRequest share = NPUMEM__V1__SHARE_REQUEST__INIT;
 	Npumem__V1__ReadRequest request = NPUMEM__V1__READ_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "x");
 
-	talk_init(&talk);
 	talk.session.segments_source = &source;
 	/* All behind the first bytes is nobody's: a read of it ends the process. */
 	shared_bytes = UINT64_C(1) << 32;
 	ck_assert_int_eq(TALK(&talk, share, SHARE, &share), 0);
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "x", 8, SHARED_BYTES / 8), 0);
-	ck_assert_int_eq(write_shared(&talk, false), 0);
+	ck_assert_int_eq(write_shared(false), 0);
 	talk.world.service.recorder.owner = &talk.session;
 	talk.world.service.recorder.bytes = RECORDER_BYTES_MAX;
 	request.tensor = &ref;
@@ -377,6 +354,6 @@ TEST(memory_of_a_client_is_not_summed_for_a_record)
 	ck_assert_int_eq(TALK(&talk, read, READ, &request), 0);
 	talk.world.service.recorder.owner = NULL;
 	talk.world.service.recorder.bytes = 0;
-	talk_deinit(&talk);
+	talk_again(&talk, NULL);
 	shared_bytes = SHARED_BYTES;
 }

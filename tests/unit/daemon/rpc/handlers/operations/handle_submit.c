@@ -3,6 +3,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
+FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
+
 /* A list of operations under construction. */
 struct list {
 	Npumem__V1__SubmitRequest request;
@@ -97,7 +99,7 @@ static void add_relu(struct list *list, unsigned group, const char *in, const ch
 	}
 }
 
-static void tensors(struct talk *talk)
+static void tensors(void)
 {
 	static char *const names[] = {"a", "b", "c", "d"};
 
@@ -112,17 +114,15 @@ static void tensors(struct talk *talk)
 		allocation.name = names[i];
 		request.n_tensors = 1;
 		request.tensors = &list;
-		ck_assert_int_eq(TALK(talk, alloc, ALLOC, &request), 0);
+		ck_assert_int_eq(TALK(&talk, alloc, ALLOC, &request), 0);
 	}
 }
 
 TEST(a_list_runs_in_order)
 {
-	struct talk talk;
 	struct list list;
 
-	talk_init(&talk);
-	tensors(&talk);
+	tensors();
 	list_init(&list, 10);
 	add_fill(&list, 0, "a", -3);
 	add_copy(&list, 0, "b", "a");
@@ -144,16 +144,13 @@ TEST(a_list_runs_in_order)
 	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), 0);
 	ck_assert_uint_eq(talk.response->submitted->n_done, 0);
 	list_deinit(&list);
-	talk_deinit(&talk);
 }
 
 TEST(the_first_refusal_ends_the_list)
 {
-	struct talk talk;
 	struct list list;
 
-	talk_init(&talk);
-	tensors(&talk);
+	tensors();
 	list_init(&list, 10);
 	add_fill(&list, 0, "a", 1);
 	add_read(&list, 0, "a", 0, 4);
@@ -179,16 +176,13 @@ TEST(the_first_refusal_ends_the_list)
 	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID);
 	talk_says(&talk, "operation 0: ");
 	list_deinit(&list);
-	talk_deinit(&talk);
 }
 
 TEST(a_conflict_refuses_the_whole_group)
 {
-	struct talk talk;
 	struct list list;
 
-	talk_init(&talk);
-	tensors(&talk);
+	tensors();
 	list_init(&list, 10);
 	add_fill(&list, 0, "a", 5);
 	add_fill(&list, 7, "b", 5);
@@ -210,16 +204,13 @@ TEST(a_conflict_refuses_the_whole_group)
 	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), 0);
 	ck_assert_uint_eq(talk.response->submitted->n_done, 5);
 	list_deinit(&list);
-	talk_deinit(&talk);
 }
 
 TEST(counts_have_limits)
 {
-	struct talk talk;
 	struct list list;
 
-	talk_init(&talk);
-	tensors(&talk);
+	tensors();
 	list_init(&list, 1025);
 	for (unsigned i = 0; i < 257; i++)
 		add_fill(&list, 1, "a", 1);
@@ -236,19 +227,17 @@ TEST(counts_have_limits)
 	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID);
 	talk_says(&talk, "1025");
 	list_deinit(&list);
-	talk_deinit(&talk);
 }
 
 TEST(an_answer_beyond_a_frame_is_refused_before_anything_runs)
 {
-	struct talk talk;
 	struct device_options options = {
 		.geometry = {.n_npus = 64, .npu_bytes = 512 << 10, .n_banks = 8, .eu_bytes = 128},
 		.uninitialized = NPUMEM_ALLOW,
 	};
 	struct list list;
 
-	talk_init_as(&talk, &options);
+	talk_again(&talk, &options);
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "big", 64, 100000), 0);
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "small", 1, 1), 0);
 	list_init(&list, 10);
@@ -263,5 +252,4 @@ TEST(an_answer_beyond_a_frame_is_refused_before_anything_runs)
 	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), 0);
 	ck_assert_uint_eq(talk.response->submitted->done[2]->data.len, 6400000);
 	list_deinit(&list);
-	talk_deinit(&talk);
 }

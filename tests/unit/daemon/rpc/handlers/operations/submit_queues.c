@@ -2,13 +2,13 @@
 #include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
+FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
+
 static void check(const struct crowd_op *ops, unsigned n, const char *runs, const char *does_not)
 {
 	static const char *const names[] = {"a", "b", "c", "d", "unwritten"};
-	struct crowd crowd;
 	uint64_t list;
 
-	crowd_init(&crowd);
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		crowd_alloc(&crowd, 0, names[i], SHORT_W);
 	crowd_fill(&crowd, 0, "a", 1);
@@ -17,7 +17,6 @@ static void check(const struct crowd_op *ops, unsigned n, const char *runs, cons
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_FAILED_PRECONDITION);
 	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_read(&crowd, 0, runs)), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_read(&crowd, 0, does_not)), NPUMEM_FAILED_PRECONDITION);
-	crowd_deinit(&crowd);
 }
 
 TEST(kernels)
