@@ -43,7 +43,6 @@ static size_t sample_pack(uint8_t *to)
 	Npumem__V1__Param param = NPUMEM__V1__PARAM__INIT, *params[2] = {&param, &param};
 	int64_t values[4] = {1, -2, 3, 400};
 	uint8_t data[100] = {1, 2, 3};
-	size_t used;
 
 	ref.name = "weights.0";
 	write.tensor = &ref;
@@ -73,7 +72,7 @@ static size_t sample_pack(uint8_t *to)
 	request.id = 77;
 	request.call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT;
 	request.submit = &submit;
-	used = npumem__v1__request__pack(&request, to);
+	size_t used = npumem__v1__request__pack(&request, to);
 	/* The same again: the later one of a oneof takes the earlier one's place. Then fields of nobody. */
 	memcpy(to + used, to, used);
 	used *= 2;

@@ -40,7 +40,6 @@ static void travels(const struct npumem_numeric *question)
 	static struct convert_advise parts;
 	size_t n = pack_question(question, there);
 	Npumem__V1__NumericRequest *request = npumem__v1__numeric_request__unpack(NULL, n, there);
-	Npumem__V1__Numeric *reply;
 	struct npumem_numeric received;
 
 	ck_assert_ptr_nonnull(request);
@@ -51,7 +50,7 @@ static void travels(const struct npumem_numeric *question)
 	ck_assert_int_eq(npumem_numeric(&received, &answer, NULL), 0);
 	npumem__v1__numeric_request__free_unpacked(request, NULL);
 	n = pack_answer(&answer, there);
-	reply = npumem__v1__numeric__unpack(NULL, n, there);
+	Npumem__V1__Numeric *reply = npumem__v1__numeric__unpack(NULL, n, there);
 	ck_assert_ptr_nonnull(reply);
 	for (int kind = NPUMEM_NUMERIC_ADD; kind <= NPUMEM_NUMERIC_ADVISE; kind++) {
 		bool is_result = kind < NPUMEM_NUMERIC_BOUND && question->kind < NPUMEM_NUMERIC_BOUND;

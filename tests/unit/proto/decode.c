@@ -121,7 +121,6 @@ static bool compare(struct pair *pair, const ProtobufCMessageDescriptor *type, c
 	struct decode decode = {.budget = &pair->ours, .n_fields = SIZE_MAX};
 	uint8_t *first = malloc(n ? n : 1), *second = malloc(n ? n : 1);
 	ProtobufCMessage *ours, *theirs;
-	bool is_same;
 
 	memcpy(first, bytes, n);
 	memcpy(second, bytes, n);
@@ -134,7 +133,7 @@ static bool compare(struct pair *pair, const ProtobufCMessageDescriptor *type, c
 		borrowed_rebase(decode.borrowed, first, n, second);
 	memset(first, 0xa5, n);
 	free(first);
-	is_same = same(ours, theirs) && (!ours || decode.unknown == first_unknown(theirs));
+	bool is_same = same(ours, theirs) && (!ours || decode.unknown == first_unknown(theirs));
 	pair->n++;
 	pair->n_accepted += ours != NULL;
 	pair->n_borrowed += ours && decode.borrowed;
@@ -273,14 +272,14 @@ TEST(payloads_stay_where_they_are)
 {
 	size_t n = sizeof(two_writes) - 1;
 	struct decode decode = {.n_fields = 16};
-	const Npumem__V1__Request *request;
 	struct budget budget;
 	uint8_t other[64];
 
 	budget_init(&budget, take, give, NULL);
 	budget_reset(&budget, n);
 	decode.budget = &budget;
-	request = (const Npumem__V1__Request *)decode_message(&decode, REQUEST, two_writes, n);
+	const Npumem__V1__Request *request =
+		(const Npumem__V1__Request *)decode_message(&decode, REQUEST, two_writes, n);
 	ck_assert_ptr_nonnull(request);
 	const ProtobufCBinaryData *data = &request->submit->operations[0]->write->data;
 	ck_assert_uint_eq(data->len, 7);
@@ -360,7 +359,6 @@ TEST(long_lists_take_twice_their_size)
 	struct decode decode = {.n_fields = SIZE_MAX};
 	size_t n = 4 + 2 * 10000;
 	uint8_t *bytes = calloc(1, n);
-	const Npumem__V1__Request *request;
 	struct budget budget;
 
 	memcpy(bytes, "\x4a\xa0\x9c\x01", 4);
@@ -370,7 +368,8 @@ TEST(long_lists_take_twice_their_size)
 	budget_reset(&budget, n);
 	budget.limit = SIZE_MAX;
 	decode.budget = &budget;
-	request = (const Npumem__V1__Request *)decode_message(&decode, REQUEST, bytes, n);
+	const Npumem__V1__Request *request =
+		(const Npumem__V1__Request *)decode_message(&decode, REQUEST, bytes, n);
 	ck_assert_ptr_nonnull(request);
 	ck_assert_uint_eq(request->free->n_tensors, 10000);
 	ck_assert_uint_lt(budget.spent, 10000 * sizeof(Npumem__V1__Ref) + 4 * 16384 * sizeof(void *));

@@ -50,7 +50,6 @@ TEST(put_together_from_its_parts)
 			 *list[] = {&done[0], &done[1]};
 	Npumem__V1__Submitted submitted = NPUMEM__V1__SUBMITTED__INIT;
 	uint8_t data[] = "123456789";
-	uint64_t digest;
 
 	ck_assert_uint_eq(digest_crc(0, data, 9), 0xcbf43926);
 	ck_assert_uint_eq(digest_crc(digest_crc(0, data, 4), data + 4, 5), 0xcbf43926);
@@ -59,7 +58,7 @@ TEST(put_together_from_its_parts)
 	done[1].data = (ProtobufCBinaryData){9, data};
 	submitted.n_done = 2;
 	submitted.done = list;
-	digest = digest_number(digest_begin(), digest_done(&done[0], 0));
+	uint64_t digest = digest_number(digest_begin(), digest_done(&done[0], 0));
 	ck_assert_uint_eq(digest_of(NPUMEM__V1__RESPONSE__RESULT_DONE, &done[0]), digest);
 	digest = digest_number(digest, digest_done(&done[1], 0xcbf43926));
 	ck_assert_uint_eq(digest_of(NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, &submitted), digest);

@@ -22,13 +22,12 @@ static Npumem__V1__Response *outlined(const Npumem__V1__Response *response, size
 {
 	size_t n = npumem__v1__response__get_packed_size(response);
 	uint8_t *packed = malloc(n), *out = malloc(n);
-	Npumem__V1__Response *read;
 
 	npumem__v1__response__pack(response, packed);
 	*bytes = outline_response(packed, n, NULL);
 	ck_assert_uint_le(*bytes, n);
 	ck_assert_uint_eq(outline_response(packed, n, out), *bytes);
-	read = npumem__v1__response__unpack(NULL, *bytes, out);
+	Npumem__V1__Response *read = npumem__v1__response__unpack(NULL, *bytes, out);
 	ck_assert_ptr_nonnull(read);
 	free(packed);
 	free(out);

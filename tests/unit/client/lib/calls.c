@@ -8,7 +8,6 @@
 
 static void answer_info(const struct peer *peer, uint64_t id, int64_t n_npus)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Info info = NPUMEM__V1__INFO__INIT;
 	info.version = (char *)(uintptr_t) "1.2\033[2J3";
 	info.n_npus = n_npus;
@@ -17,10 +16,7 @@ static void answer_info(const struct peer *peer, uint64_t id, int64_t n_npus)
 	info.eu_bytes = 128;
 	info.rounding = NPUMEM__V1__ROUNDING__UP;
 	info.uid = 77;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_INFO;
-	response.info = &info;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, id, info, INFO, &info);
 }
 
 TEST(info_is_checked)
@@ -377,7 +373,6 @@ TEST(submit_with_a_gap)
 /* A page of n <= 4 tensors from `handle` on. */
 static void answer_page(const struct peer *peer, uint64_t id, uint64_t handle, unsigned n, uint64_t next)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__List list = NPUMEM__V1__LIST__INIT;
 	struct peer_tensor tensors[4];
 	Npumem__V1__Tensor *pointers[4];
@@ -388,10 +383,7 @@ static void answer_page(const struct peer *peer, uint64_t id, uint64_t handle, u
 	list.n_tensors = n;
 	list.tensors = pointers;
 	list.next = next;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_LIST;
-	response.list = &list;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, id, list, LIST, &list);
 }
 
 /* Answers so many requests for pages, one by one, while the client waits for each. */
@@ -487,28 +479,20 @@ TEST(a_list_that_is_cut_short)
 
 static void answer_compacted(const struct peer *peer, uint64_t id)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Compacted compacted = NPUMEM__V1__COMPACTED__INIT;
 	Npumem__V1__Move move = NPUMEM__V1__MOVE__INIT, *moves[] = {&move};
 	compacted.n_moves = 1;
 	compacted.moves = moves;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_COMPACTED;
-	response.compacted = &compacted;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, id, compacted, COMPACTED, &compacted);
 }
 
 static void answer_submitted(const struct peer *peer, uint64_t id)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Submitted submitted = NPUMEM__V1__SUBMITTED__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT, *list[] = {&done};
 	submitted.n_done = 1;
 	submitted.done = list;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED;
-	response.submitted = &submitted;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, id, submitted, SUBMITTED, &submitted);
 }
 
 /* A write and a read that are not copied; ids 7 and 8. */
@@ -519,13 +503,9 @@ static int arrays_both_ways(struct peer *peer)
 	int status = npumem_write_part(peer->npumem, 1, 0, data, sizeof(data), NULL);
 	if (status)
 		return status;
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
-	response.id = 8;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
-	response.done = &done;
 	done.data = (ProtobufCBinaryData){sizeof(data), data};
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, 8, done, DONE, &done);
 	return npumem_read_part(peer->npumem, 1, 0, sizeof(data), data, sizeof(data), NULL, NULL);
 }
 

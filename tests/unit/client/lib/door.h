@@ -62,15 +62,11 @@ static inline Npumem__V1__Request *door_request(const struct door *door)
 
 static inline void door_resumed(const struct door *door, uint64_t id, const char *token, uint32_t seconds)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Resumed resumed = NPUMEM__V1__RESUMED__INIT;
 	resumed.token = (ProtobufCBinaryData){strlen(token), (uint8_t *)(uintptr_t)token};
 	resumed.session = DOOR_SESSION;
 	resumed.resume_seconds = seconds;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_RESUMED;
-	response.resumed = &resumed;
-	peer_answer(&door->peer, &response);
+	PEER_ANSWER(&door->peer, id, resumed, RESUMED, &resumed);
 }
 
 /* The next request, which is for a token (none yet) or with it. Returns its id. */

@@ -72,15 +72,17 @@ static inline void peer_answer(const struct peer *peer, const Npumem__V1__Respon
 	free(frame);
 }
 
+/* PEER_ANSWER(&peer, id, done, DONE, &message): the message as the result of a request. */
+#define PEER_ANSWER(peer, request, member, RESULT, message)                                                       \
+	peer_answer(peer, &(Npumem__V1__Response){                                                                \
+				  PROTOBUF_C_MESSAGE_INIT(&npumem__v1__response__descriptor), .id = (request),    \
+				  .result_case = NPUMEM__V1__RESPONSE__RESULT_##RESULT, .member = (message)})
+
 static inline void peer_done(const struct peer *peer, uint64_t id, int64_t macs)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 	done.macs = macs;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
-	response.done = &done;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, id, done, DONE, &done);
 }
 
 static inline void peer_refuse(const struct peer *peer, uint64_t id, int status, const char *why)
@@ -150,7 +152,6 @@ static inline void peer_tensor_init(struct peer_tensor *tensor, uint64_t handle)
 
 static inline void peer_allocated(const struct peer *peer, uint64_t id, unsigned n)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Allocated allocated = NPUMEM__V1__ALLOCATED__INIT;
 	struct peer_tensor *tensors = calloc(n + 1, sizeof(*tensors));
 	Npumem__V1__Tensor **list = calloc(n + 1, sizeof(*list));
@@ -161,10 +162,7 @@ static inline void peer_allocated(const struct peer *peer, uint64_t id, unsigned
 	}
 	allocated.n_tensors = n;
 	allocated.tensors = list;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_ALLOCATED;
-	response.allocated = &allocated;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, id, allocated, ALLOCATED, &allocated);
 	free(list);
 	free(tensors);
 }

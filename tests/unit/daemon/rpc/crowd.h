@@ -113,10 +113,8 @@ static inline void crowd_work(struct crowd *crowd, unsigned i)
 
 static inline void crowd_finish(struct crowd *crowd, unsigned i)
 {
-	struct task task;
-
 	crowd_work(crowd, i);
-	task = crowd->tasks[i];
+	struct task task = crowd->tasks[i];
 	crowd->n_tasks--;
 	memmove(&crowd->tasks[i], &crowd->tasks[i + 1], (crowd->n_tasks - i) * sizeof(task));
 	task.done(task.arg);
@@ -195,10 +193,9 @@ static inline uint64_t crowd_send_behind(struct crowd *crowd, unsigned from, con
 {
 	struct peer *peer = &crowd->peers[from];
 	size_t bytes = first ? npumem__v1__request__get_packed_size(first) : 0;
-	uint8_t *message;
 
 	request->id = ++crowd->last_id;
-	message = malloc(bytes + npumem__v1__request__get_packed_size(request));
+	uint8_t *message = malloc(bytes + npumem__v1__request__get_packed_size(request));
 	if (first)
 		npumem__v1__request__pack(first, message);
 	bytes += npumem__v1__request__pack(request, message + bytes);
@@ -283,12 +280,11 @@ static inline uint64_t crowd_write(struct crowd *crowd, unsigned from, const cha
 {
 	Npumem__V1__WriteRequest request = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name);
-	uint64_t id;
 
 	request.tensor = &ref;
 	request.data = (ProtobufCBinaryData){n, malloc(n)};
 	memset(request.data.data, value, n);
-	id = CROWD_SEND(crowd, from, write, WRITE, &request);
+	uint64_t id = CROWD_SEND(crowd, from, write, WRITE, &request);
 	free(request.data.data);
 	return id;
 }
@@ -416,7 +412,6 @@ static inline uint64_t crowd_list(struct crowd *crowd, unsigned from, const stru
 	} *items = calloc(n, sizeof(*items));
 	Npumem__V1__Operation **pointers = calloc(n, sizeof(*pointers));
 	Npumem__V1__SubmitRequest request = NPUMEM__V1__SUBMIT_REQUEST__INIT;
-	uint64_t id;
 
 	for (unsigned i = 0; i < n; i++) {
 		struct item *item = &items[i];
@@ -469,7 +464,7 @@ static inline uint64_t crowd_list(struct crowd *crowd, unsigned from, const stru
 	}
 	request.n_operations = n;
 	request.operations = pointers;
-	id = CROWD_SEND(crowd, from, submit, SUBMIT, &request);
+	uint64_t id = CROWD_SEND(crowd, from, submit, SUBMIT, &request);
 	free(items);
 	free(pointers);
 	return id;

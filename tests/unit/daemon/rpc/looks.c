@@ -18,7 +18,6 @@ static uint64_t alloc_gapped(const char *name)
 	Npumem__V1__Dims stride = NPUMEM__V1__DIMS__INIT;
 	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name);
-	uint64_t id, handle;
 
 	allocation.spec = talk_spec(&spec, 8, GAPPED_W);
 	spec.spec.layout = NPUMEM__V1__LAYOUT__STRIDED;
@@ -28,9 +27,9 @@ static uint64_t alloc_gapped(const char *name)
 	allocation.name = (char *)name;
 	request.n_tensors = 1;
 	request.tensors = &list;
-	id = CROWD_SEND(&crowd, 0, alloc, ALLOC, &request);
+	uint64_t id = CROWD_SEND(&crowd, 0, alloc, ALLOC, &request);
 	ck_assert_msg(crowd_status(&crowd, 0, id) == 0, "%s", crowd_reply(&crowd, 0, id)->message);
-	handle = crowd_reply(&crowd, 0, id)->allocated->tensors[0]->handle;
+	uint64_t handle = crowd_reply(&crowd, 0, id)->allocated->tensors[0]->handle;
 	write.tensor = &ref;
 	write.data.len = 4 * GAPPED_W;
 	write.data.data = calloc(1, write.data.len);
@@ -57,13 +56,11 @@ static void check_tensor(const Npumem__V1__Tensor *tensor)
 
 TEST(bytes_are_counted_elsewhere)
 {
-	uint64_t open, list, seal, view;
-
 	crowd_alloc(&crowd, 0, "s", SHORT_W);
 	alloc_gapped("G");
-	open = crowd_open(&crowd, 0, "G");
-	list = list_all(1);
-	seal = crowd_seal(&crowd, 2, "G");
+	uint64_t open = crowd_open(&crowd, 0, "G");
+	uint64_t list = list_all(1);
+	uint64_t seal = crowd_seal(&crowd, 2, "G");
 	/* A seal waits for those that look, as it would for those that read. */
 	ck_assert_uint_eq(crowd.n_tasks, 2);
 	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_open(&crowd, 0, "s")), 0);
@@ -72,7 +69,7 @@ TEST(bytes_are_counted_elsewhere)
 	ck_assert_uint_eq(crowd_reply(&crowd, 1, list)->list->n_tensors, 2);
 	check_tensor(crowd_reply(&crowd, 1, list)->list->tensors[1]);
 	ck_assert_int_eq(crowd_status(&crowd, 2, seal), NPUMEM_FAILED_PRECONDITION);
-	view = crowd_view(&crowd, 0, "v", 0, "G", GAPPED_W);
+	uint64_t view = crowd_view(&crowd, 0, "v", 0, "G", GAPPED_W);
 	ck_assert_int_eq(crowd_status(&crowd, 0, view), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_reply(&crowd, 0, view)->tensor->unwritten_bytes, 2 * GAPPED_W);
@@ -80,18 +77,16 @@ TEST(bytes_are_counted_elsewhere)
 
 TEST(what_is_looked_at_stays_and_what_is_listed_may_go)
 {
-	uint64_t open, list, seal, freed;
-
 	alloc_gapped("G");
-	list = list_all(0);
-	freed = crowd_free(&crowd, 1, "G");
+	uint64_t list = list_all(0);
+	uint64_t freed = crowd_free(&crowd, 1, "G");
 	ck_assert_uint_eq(crowd.n_tasks, 2);
 	crowd_finish(&crowd, 1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
 	crowd_finish_all(&crowd);
 	ck_assert_uint_eq(crowd_reply(&crowd, 0, list)->list->n_tensors, 0);
 	alloc_gapped("G");
-	open = crowd_open(&crowd, 0, "G");
+	uint64_t open = crowd_open(&crowd, 0, "G");
 	freed = crowd_free(&crowd, 1, "G");
 	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_open(&crowd, 2, "G")), -1);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
@@ -101,7 +96,7 @@ TEST(what_is_looked_at_stays_and_what_is_listed_may_go)
 	alloc_gapped("G");
 	crowd_fill(&crowd, 0, "G", 1);
 	crowd_finish_all(&crowd);
-	seal = crowd_seal(&crowd, 0, "G");
+	uint64_t seal = crowd_seal(&crowd, 0, "G");
 	freed = crowd_free(&crowd, 1, "G");
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, seal), 0);
@@ -148,12 +143,11 @@ TEST(what_overlaps_is_counted_a_part_at_a_time)
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
 	const Npumem__V1__Stat *stat;
 	unsigned turns = 0;
-	uint64_t id;
 
 	loop_turns_begin(crowd.rpc);
 	for (unsigned i = 0; i < PAIRS; i++)
 		add_pair(i);
-	id = CROWD_SEND(&crowd, 0, stat, STAT, &request);
+	uint64_t id = CROWD_SEND(&crowd, 0, stat, STAT, &request);
 	while (crowd_status(&crowd, 0, id) < 0) {
 		uint64_t alloc = crowd_alloc(&crowd, 1, "", SHORT_W);
 

@@ -9,10 +9,8 @@ static void round_trip(size_t bytes, size_t guess)
 	struct buffer out;
 	struct reply reply;
 	struct npumem_error error;
-	Npumem__V1__Response *response;
 	size_t mark, header, body;
 	static uint8_t expected[1 << 15];
-	uint8_t *to;
 
 	npumem_error_clear(&error);
 	buffer_init(&out, &heap_libc);
@@ -20,7 +18,7 @@ static void round_trip(size_t bytes, size_t guess)
 	ck_assert_int_eq(reply_reserve(&reply, bytes + 2 * REPLY_TAG_BYTES, &error), 0);
 	reply_expect(&reply, guess);
 	mark = reply_open(&reply, NPUMEM__V1__RESPONSE__RESULT_DUMP, guess);
-	to = reply_bytes(&reply, 1, bytes);
+	uint8_t *to = reply_bytes(&reply, 1, bytes);
 	for (size_t i = 0; i < bytes; i++)
 		expected[i] = (uint8_t)(i * 31);
 	memcpy(to, expected, bytes);
@@ -29,7 +27,7 @@ static void round_trip(size_t bytes, size_t guess)
 	ck_assert_uint_le(out.used, out.room);
 	ck_assert_int_eq(frame_parse(out.bytes, out.used, FRAME_BYTES_MAX, &header, &body), FRAME_COMPLETE);
 	ck_assert_uint_eq(header + body, out.used);
-	response = npumem__v1__response__unpack(NULL, body, out.bytes + header);
+	Npumem__V1__Response *response = npumem__v1__response__unpack(NULL, body, out.bytes + header);
 	ck_assert_ptr_nonnull(response);
 	ck_assert_uint_eq(response->id, 5);
 	ck_assert_uint_eq(response->dump->data.len, bytes);
@@ -89,13 +87,12 @@ TEST(no_reply_is_longer_than_a_frame)
 TEST(a_refusal_has_no_id)
 {
 	struct buffer out;
-	Npumem__V1__Response *response;
 	size_t header, body;
 
 	buffer_init(&out, &heap_libc);
 	ck_assert_int_eq(rpc_refuse(&out, NPUMEM_INVALID, "why"), 0);
 	ck_assert_int_eq(frame_parse(out.bytes, out.used, 100, &header, &body), FRAME_COMPLETE);
-	response = npumem__v1__response__unpack(NULL, body, out.bytes + header);
+	Npumem__V1__Response *response = npumem__v1__response__unpack(NULL, body, out.bytes + header);
 	ck_assert_uint_eq(response->id, 0);
 	ck_assert_int_eq((int)response->status, NPUMEM_INVALID);
 	ck_assert_str_eq(response->message, "why");

@@ -107,15 +107,11 @@ static inline int talk_bytes(struct talk *talk, struct session *session, const u
 
 static inline int talk_request_as(struct talk *talk, struct session *session, Npumem__V1__Request *request)
 {
-	size_t bytes;
-	uint8_t *message;
-	int status;
-
 	request->id = ++talk->id;
-	bytes = npumem__v1__request__get_packed_size(request);
-	message = malloc(bytes);
+	size_t bytes = npumem__v1__request__get_packed_size(request);
+	uint8_t *message = malloc(bytes);
 	npumem__v1__request__pack(request, message);
-	status = talk_bytes(talk, session, message, bytes);
+	int status = talk_bytes(talk, session, message, bytes);
 	free(message);
 	ck_assert_uint_eq(talk->response->id, talk->id);
 	return status;

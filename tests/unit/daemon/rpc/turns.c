@@ -26,12 +26,10 @@ static void start(const char *names)
 
 TEST(conflicting_ones_run_in_the_order_sent)
 {
-	uint64_t first, second, read;
-
 	start("A");
-	first = crowd_fill(&crowd, 0, "A", 1);
-	second = crowd_fill(&crowd, 1, "A", 2);
-	read = crowd_read(&crowd, 0, "A");
+	uint64_t first = crowd_fill(&crowd, 0, "A", 1);
+	uint64_t second = crowd_fill(&crowd, 1, "A", 2);
+	uint64_t read = crowd_read(&crowd, 0, "A");
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	crowd_finish(&crowd, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, first), 0);
@@ -71,11 +69,10 @@ TEST(what_follows_a_change_waits_for_it_and_others_do_not)
 {
 	uint64_t freed, alloc, fill, read, open, stat;
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
-	int64_t before;
 
 	start("AB");
 	stat = CROWD_SEND(&crowd, 0, stat, STAT, &request);
-	before = crowd_reply(&crowd, 0, stat)->stat->free;
+	int64_t before = crowd_reply(&crowd, 0, stat)->stat->free;
 	crowd_fill(&crowd, 0, "A", 1);
 	freed = crowd_free(&crowd, 0, "A");
 	alloc = crowd_alloc(&crowd, 0, "A", SHORT_W);
@@ -105,20 +102,18 @@ TEST(what_follows_a_change_waits_for_it_and_others_do_not)
 
 TEST(what_comes_into_being_is_protected_at_once)
 {
-	uint64_t fill, freed, read;
-
 	start("A");
 	crowd_fill(&crowd, 0, "A", 1);
 	crowd_free(&crowd, 0, "A");
 	crowd_alloc(&crowd, 0, "N", LONG_W);
-	fill = crowd_fill(&crowd, 0, "N", 5);
-	read = crowd_read(&crowd, 0, "N");
+	uint64_t fill = crowd_fill(&crowd, 0, "N", 5);
+	uint64_t read = crowd_read(&crowd, 0, "N");
 	crowd_finish(&crowd, 0);
 	crowd_finish(&crowd, 0); /* what A held is forgotten */
 	/* The fill of the new tensor is at work: neither its reader nor who frees it may pass. */
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, read), -1);
-	freed = crowd_free(&crowd, 1, "N");
+	uint64_t freed = crowd_free(&crowd, 1, "N");
 	ck_assert_int_eq(crowd_status(&crowd, 1, freed), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
@@ -130,15 +125,14 @@ TEST(what_comes_into_being_is_protected_at_once)
 TEST(what_is_born_after_a_request_does_not_exist_for_it)
 {
 	static const struct crowd_op ops[] = {{0, 'f', "B", NULL, 1}, {0, 'f', "A", NULL, 9}};
-	uint64_t list, late, freed, again;
 
 	start("AB");
 	crowd_fill(&crowd, 0, "B", 1);
-	list = crowd_list(&crowd, 0, ops, 2);
-	freed = crowd_free(&crowd, 1, "A");
+	uint64_t list = crowd_list(&crowd, 0, ops, 2);
+	uint64_t freed = crowd_free(&crowd, 1, "A");
 	/* Who comes now waits to see it go, and the list still has it. */
-	late = crowd_list(&crowd, 2, ops, 2);
-	again = crowd_alloc(&crowd, 2, "A", LONG_W);
+	uint64_t late = crowd_list(&crowd, 2, ops, 2);
+	uint64_t again = crowd_alloc(&crowd, 2, "A", LONG_W);
 	ck_assert_int_eq(crowd_status(&crowd, 2, late), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
@@ -150,14 +144,12 @@ TEST(what_is_born_after_a_request_does_not_exist_for_it)
 
 TEST(views_and_seals_take_their_turn)
 {
-	uint64_t view, fill, seal, late;
-
 	start("A");
 	crowd_fill(&crowd, 0, "A", 1);
-	view = crowd_view(&crowd, 0, "v", 0, "A", LONG_W);
-	fill = crowd_fill(&crowd, 0, "v", 4);
-	seal = crowd_seal(&crowd, 0, "A");
-	late = crowd_fill(&crowd, 1, "A", 5);
+	uint64_t view = crowd_view(&crowd, 0, "v", 0, "A", LONG_W);
+	uint64_t fill = crowd_fill(&crowd, 0, "v", 4);
+	uint64_t seal = crowd_seal(&crowd, 0, "A");
+	uint64_t late = crowd_fill(&crowd, 1, "A", 5);
 	ck_assert_int_eq(crowd_status(&crowd, 0, view), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, view), 0);
@@ -169,21 +161,19 @@ TEST(views_and_seals_take_their_turn)
 
 TEST(after_a_compaction_places_are_compared_anew)
 {
-	uint64_t compact, fill, read, other, open;
-
 	start("ABC");
 	crowd_fill(&crowd, 0, "B", 1);
 	crowd_free(&crowd, 0, "A");
-	compact = crowd_compact(&crowd, 0);
-	fill = crowd_fill(&crowd, 0, "C", 6);
+	uint64_t compact = crowd_compact(&crowd, 0);
+	uint64_t fill = crowd_fill(&crowd, 0, "C", 6);
 	ck_assert_int_eq(crowd_status(&crowd, 0, compact), -1);
 	ck_assert_uint_eq(crowd.n_tasks, 2);
 	crowd_finish(&crowd, 1);
 	crowd_finish(&crowd, 0);
 	/* Under way it has the device for itself: nobody sees a place whose bytes are not there yet. */
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	open = crowd_open(&crowd, 1, "B");
-	other = crowd_alloc(&crowd, 1, "Y", SHORT_W);
+	uint64_t open = crowd_open(&crowd, 1, "B");
+	uint64_t other = crowd_alloc(&crowd, 1, "Y", SHORT_W);
 	ck_assert_int_eq(crowd_status(&crowd, 1, open), -1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, other), -1);
 	crowd_finish(&crowd, 0);
@@ -192,7 +182,7 @@ TEST(after_a_compaction_places_are_compared_anew)
 	ck_assert_int_eq(crowd_status(&crowd, 0, compact), 0);
 	ck_assert_uint_ge(crowd_reply(&crowd, 0, compact)->compacted->n_moves, 2);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	read = crowd_read(&crowd, 1, "C");
+	uint64_t read = crowd_read(&crowd, 1, "C");
 	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "B")), 1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, read), -1);
 	crowd_finish_all(&crowd);
@@ -203,22 +193,20 @@ TEST(after_a_compaction_places_are_compared_anew)
 /* A short one that nobody goes before is over when its message has been read, and only then. */
 TEST(a_short_one_passes_nobody_it_has_to_wait_for)
 {
-	uint64_t at_once, of_view, compact, behind;
-
 	start("ABc");
 	crowd_view(&crowd, 1, "v", 0, "B", SHORT_W);
-	at_once = crowd_fill(&crowd, 0, "c", 3);
+	uint64_t at_once = crowd_fill(&crowd, 0, "c", 3);
 	ck_assert_int_eq(crowd_status(&crowd, 0, at_once), 0);
 	ck_assert_ptr_null(crowd.world.service.scheduler.first);
 	/* Of the view's base. */
 	crowd_fill(&crowd, 0, "B", 1);
-	of_view = crowd_fill(&crowd, 1, "v", 2);
+	uint64_t of_view = crowd_fill(&crowd, 1, "v", 2);
 	ck_assert_int_eq(crowd_status(&crowd, 1, of_view), -1);
 	at_once = crowd_read(&crowd, 2, "c");
 	ck_assert_int_eq(crowd_value(&crowd, 2, at_once), 3);
 	/* Of whoever is to have the device for itself. */
-	compact = crowd_compact(&crowd, 2);
-	behind = crowd_fill(&crowd, 0, "c", 4);
+	uint64_t compact = crowd_compact(&crowd, 2);
+	uint64_t behind = crowd_fill(&crowd, 0, "c", 4);
 	ck_assert_int_eq(crowd_status(&crowd, 0, behind), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 2, compact), 0);
@@ -231,15 +219,14 @@ TEST(a_short_one_passes_nobody_it_has_to_wait_for)
 TEST(a_dump_waits_for_its_own_bytes)
 {
 	Npumem__V1__DumpRequest request = NPUMEM__V1__DUMP_REQUEST__INIT;
-	uint64_t waits, passes;
 
 	start("AB");
 	crowd.peers[1].session.uid = crowd.peers[2].session.uid = 500;
 	crowd_fill(&crowd, 0, "A", 1);
 	request.bytes = 4;
-	waits = CROWD_SEND(&crowd, 2, dump, DUMP, &request);
+	uint64_t waits = CROWD_SEND(&crowd, 2, dump, DUMP, &request);
 	request.offset = LONG_W;
-	passes = CROWD_SEND(&crowd, 1, dump, DUMP, &request);
+	uint64_t passes = CROWD_SEND(&crowd, 1, dump, DUMP, &request);
 	ck_assert_int_eq(crowd_status(&crowd, 2, waits), -1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, passes), 0);
 	crowd_finish_all(&crowd);
@@ -277,18 +264,16 @@ TEST(a_refusal_in_one_queue_lets_the_other_run_to_its_end)
 {
 	static const struct crowd_op ops[] = {
 		{1, 'f', "C", NULL, 3}, {1, 'k', "A", "s", 0}, {1, 'f', "D", NULL, 3}, {0, 'f', "A", NULL, 3}};
-	const Npumem__V1__Response *response;
-	uint64_t list;
 
 	start("ABCDs");
-	list = crowd_list(&crowd, 0, ops, 4);
+	uint64_t list = crowd_list(&crowd, 0, ops, 4);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), -1);
 	crowd_finish(&crowd, 0);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	crowd_finish(&crowd, 0);
 	ck_assert_uint_eq(crowd.n_tasks, 0);
-	response = crowd_reply(&crowd, 0, list);
+	const Npumem__V1__Response *response = crowd_reply(&crowd, 0, list);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_INVALID);
 	ck_assert_ptr_nonnull(strstr(response->message, "operation 1 "));
 	ck_assert_uint_eq(response->submitted->n_done, 2);
@@ -303,7 +288,6 @@ TEST(what_was_never_written_is_found_elsewhere)
 	static const struct crowd_op ops[] = {
 		{1, 'f', "A", NULL, 3}, {1, 'k', "N", "B", 0}, {1, 'f', "A", NULL, 4}, {0, 'f', "B", NULL, 5}};
 	static const char said[] = "N has bytes that were never written";
-	const Npumem__V1__Response *response;
 	uint64_t copy, fill, list;
 
 	start("AB");
@@ -322,7 +306,7 @@ TEST(what_was_never_written_is_found_elsewhere)
 	ck_assert_uint_eq(crowd.n_tasks, 2);
 	crowd_finish(&crowd, 1);
 	crowd_finish_all(&crowd);
-	response = crowd_reply(&crowd, 0, list);
+	const Npumem__V1__Response *response = crowd_reply(&crowd, 0, list);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_FAILED_PRECONDITION);
 	ck_assert_ptr_nonnull(strstr(response->message, "operation 1 "));
 	ck_assert_ptr_nonnull(strstr(response->message, said));
@@ -339,10 +323,9 @@ TEST(a_group_that_cannot_be_prepared_or_conflicts_does_not_run)
 				     conflict[] = {{0, 'f', "C", NULL, 2},
 						   {1, 'f', "A", NULL, 3},
 						   {1, 'k', "A", "B", 3}};
-	uint64_t list;
 
 	start("ABC");
-	list = crowd_list(&crowd, 0, missing, 3);
+	uint64_t list = crowd_list(&crowd, 0, missing, 3);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_NOT_FOUND);
 	ck_assert_ptr_null(crowd_reply(&crowd, 0, list)->submitted);
 	list = crowd_list(&crowd, 0, conflict, 3);
@@ -358,14 +341,13 @@ TEST(a_group_that_cannot_be_prepared_or_conflicts_does_not_run)
 TEST(a_long_list_of_short_ones_is_not_done_in_one_go)
 {
 	struct crowd_op ops[1000];
-	uint64_t list;
 	unsigned n_turns = 0;
 
 	start("a");
 	loop_turns_begin(crowd.rpc);
 	for (unsigned i = 0; i < 1000; i++)
 		ops[i] = (struct crowd_op){0, 'f', "a", NULL, (int)(i % 100)};
-	list = crowd_list(&crowd, 0, ops, 1000);
+	uint64_t list = crowd_list(&crowd, 0, ops, 1000);
 	n_turns += loop_turns_all(crowd.rpc);
 	ck_assert_uint_ge(n_turns, 2);
 	ck_assert_uint_eq(crowd_reply(&crowd, 0, list)->submitted->n_done, 1000);
@@ -429,13 +411,12 @@ TEST(a_client_may_end_at_every_moment)
 /* Another session runs on a view, by name, of a tensor that dies with its client. */
 TEST(what_dies_with_a_client_is_not_taken_from_under_others)
 {
-	uint64_t alloc, fill, late;
 	struct device_counts counts;
 
 	start("");
-	alloc = crowd_alloc(&crowd, 1, "", LONG_W);
+	uint64_t alloc = crowd_alloc(&crowd, 1, "", LONG_W);
 	crowd_view(&crowd, 1, "v", crowd_reply(&crowd, 1, alloc)->allocated->tensors[0]->handle, "", 2 * LONG_W);
-	fill = crowd_fill(&crowd, 0, "v", 3);
+	uint64_t fill = crowd_fill(&crowd, 0, "v", 3);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	crowd_close(&crowd, 1);
 	ck_assert_uint_eq(crowd.peers[1].n_drained, 0);
@@ -443,7 +424,7 @@ TEST(what_dies_with_a_client_is_not_taken_from_under_others)
 	/* A tensor that comes meanwhile makes the end look again at what it takes, not wait for everything. */
 	crowd_alloc(&crowd, 2, "X", LONG_W);
 	crowd_fill(&crowd, 2, "X", 1);
-	late = crowd_fill(&crowd, 0, "v", 4);
+	uint64_t late = crowd_fill(&crowd, 0, "v", 4);
 	ck_assert_uint_eq(crowd.n_tasks, 2);
 	crowd_finish(&crowd, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
@@ -460,7 +441,6 @@ TEST(what_dies_with_a_client_is_not_taken_from_under_others)
 
 TEST(what_runs_for_a_client_that_ends_is_cancelled)
 {
-	struct tensor *out;
 	struct device_state state;
 
 	start("A");
@@ -468,18 +448,16 @@ TEST(what_runs_for_a_client_that_ends_is_cancelled)
 	crowd_relu(&crowd, 1, "A", "B");
 	crowd_close(&crowd, 1);
 	crowd_finish_all(&crowd);
-	out = record_tensor(names_find(&crowd.world.service.names, 1001, "B"));
+	struct tensor *out = record_tensor(names_find(&crowd.world.service.names, 1001, "B"));
 	device_state(crowd.world.device, out, &state);
 	ck_assert_int_eq(state.unwritten_bytes, tensor_place(out).blocks.data);
 }
 
 TEST(what_waits_is_counted_until_it_is_answered)
 {
-	size_t one;
-
 	start("A");
 	crowd_fill(&crowd, 1, "A", 1);
-	one = crowd.peers[1].rpc.call_bytes;
+	size_t one = crowd.peers[1].rpc.call_bytes;
 	ck_assert_uint_gt(one, 0);
 	crowd_fill(&crowd, 1, "A", 1);
 	ck_assert_uint_eq(crowd.peers[1].rpc.call_bytes, 2 * one);
@@ -493,11 +471,9 @@ TEST(what_waits_is_counted_until_it_is_answered)
 
 TEST(without_memory_for_a_task_it_is_refused)
 {
-	uint64_t fill;
-
 	start("A");
 	crowd.no_threads = true;
-	fill = crowd_fill(&crowd, 1, "A", 1);
+	uint64_t fill = crowd_fill(&crowd, 1, "A", 1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_ptr_null(crowd.world.service.scheduler.first);
 }
@@ -549,7 +525,6 @@ static void make_columns(const char *name, const char *base, int64_t from, int64
  * for it. */
 TEST(nobody_waits_in_a_circle)
 {
-	uint64_t held, copy, fill;
 	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
 
 	start("ABC");
@@ -558,10 +533,10 @@ TEST(nobody_waits_in_a_circle)
 	make_columns("part", "B", 0, SHORT_W);
 	crowd_fill(&crowd, 1, "C", 1);
 	CROWD_SEND(&crowd, 1, list, LIST, &list);
-	held = crowd_copy(&crowd, 1, "part", "v");
+	uint64_t held = crowd_copy(&crowd, 1, "part", "v");
 	make_columns("v", "A", 0, SHORT_W);
-	copy = crowd_copy(&crowd, 0, "few", "part");
-	fill = crowd_fill(&crowd, 2, "many", 3);
+	uint64_t copy = crowd_copy(&crowd, 0, "few", "part");
+	uint64_t fill = crowd_fill(&crowd, 2, "many", 3);
 	ck_assert_uint_eq(crowd.n_tasks, 2);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 1, held), 0);
@@ -583,10 +558,9 @@ TEST(payloads_live_as_long_as_their_requests)
 		const char *name;
 		int value;
 	} want[] = {{"A", 4}, {"C", 6}, {"D", 3}, {"E", 2}, {"a", 8}, {"b", 9}, {"c", 0}};
-	uint64_t last;
 
 	start("ABCDEabc");
-	last = crowd.last_id;
+	uint64_t last = crowd.last_id;
 	crowd_fill(&crowd, 0, "A", 1);
 	crowd_write(&crowd, 0, "A", 1, 2);	    /* waits */
 	crowd_write(&crowd, 1, "D", 8 * LONG_W, 3); /* on a thread at once */

@@ -37,11 +37,10 @@ TEST(limits_hold_at_their_edge)
 
 TEST(limits_of_ones_own)
 {
-	struct limits_user *one, *other;
 	table.ordinary.most[LIMITS_DEVICE_BYTES] = 1000;
 	ck_assert_int_eq(limits_set_own(&table, 1001, LIMITS_DEVICE_BYTES, 5), 0);
-	one = limits_take(&table, 1001);
-	other = limits_take(&table, 1002);
+	struct limits_user *one = limits_take(&table, 1001);
+	struct limits_user *other = limits_take(&table, 1002);
 	ck_assert_int_eq(ask(one, LIMITS_DEVICE_BYTES, 6), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_int_eq(ask(one, LIMITS_DEVICE_BYTES, 5), 0);
 	ck_assert_int_eq(ask(other, LIMITS_DEVICE_BYTES, 6), 0);
@@ -121,12 +120,11 @@ static uint32_t account(const void *accounts, uint32_t uid)
 TEST(limits_of_an_account)
 {
 	static const uint32_t first = 100000;
-	struct limits_user *owner, *other;
 	table.account = account;
 	table.accounts = &first;
 	ck_assert_int_eq(limits_set_own(&table, 100007, LIMITS_TENSORS, 5), 0);
-	owner = limits_take(&table, 1001);
-	other = limits_take(&table, 1002);
+	struct limits_user *owner = limits_take(&table, 1001);
+	struct limits_user *other = limits_take(&table, 1002);
 	ck_assert_ptr_eq(limits_take(&table, 100000), owner);
 	ck_assert_ptr_eq(limits_take(&table, 165535), owner);
 	ck_assert_ptr_ne(other, owner);

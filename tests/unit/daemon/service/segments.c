@@ -82,9 +82,8 @@ TEST(a_users_segments_are_counted)
 {
 	struct session second;
 	struct segment *segment;
-	const uint64_t *now;
 
-	now = &scene.session.user->now[LIMITS_SEGMENTS];
+	const uint64_t *now = &scene.session.user->now[LIMITS_SEGMENTS];
 	ck_assert_uint_eq(*now, 1);
 	session_init(&second, &scene.world.service, 1001, 1, NULL);
 	second.segments_source = &scene.source;

@@ -31,12 +31,8 @@ static void send_event(const struct peer *peer, const char *kind, uint64_t handl
 
 static void answer_subscribed(const struct peer *peer, uint64_t n)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Subscribed subscribed = NPUMEM__V1__SUBSCRIBED__INIT;
-	response.id = n;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SUBSCRIBED;
-	response.subscribed = &subscribed;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, n, subscribed, SUBSCRIBED, &subscribed);
 }
 
 /* ---- subscribing ---- */

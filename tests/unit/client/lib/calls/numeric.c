@@ -5,14 +5,10 @@
 
 static void answer(const struct peer *peer, uint64_t id, int answer_case, void *message)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Numeric numeric = NPUMEM__V1__NUMERIC__INIT;
 	numeric.answer_case = (Npumem__V1__Numeric__AnswerCase)answer_case;
 	numeric.result = message;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_NUMERIC;
-	response.numeric = &numeric;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, id, numeric, NUMERIC, &numeric);
 }
 
 TEST(formats)

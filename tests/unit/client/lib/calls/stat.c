@@ -8,7 +8,6 @@ enum { ROWS = 3 };
 /* Two NPUs, ROWS uids, clients and calls. `ctx` not NULL: one row has more numbers than this library knows. */
 static void answer_stat(const struct peer *peer, uint64_t n, const void *ctx)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Stat stat = NPUMEM__V1__STAT__INIT;
 	Npumem__V1__Activity activity = NPUMEM__V1__ACTIVITY__INIT;
 	Npumem__V1__LoopStat loop = NPUMEM__V1__LOOP_STAT__INIT;
@@ -53,10 +52,7 @@ static void answer_stat(const struct peer *peer, uint64_t n, const void *ctx)
 	stat.uids = uid_list;
 	stat.clients = client_list;
 	stat.calls = call_list;
-	response.id = n;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_STAT;
-	response.stat = &stat;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, n, stat, STAT, &stat);
 }
 
 TEST(all_rows_are_copied)

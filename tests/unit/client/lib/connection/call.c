@@ -19,17 +19,13 @@ static void *answer_late(void *context)
 {
 	const struct peer *peer = context;
 	Npumem__V1__Request *fill = peer_request(peer), *cancel = peer_request(peer);
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Cancelled cancelled = NPUMEM__V1__CANCELLED__INIT;
 
 	ck_assert_int_eq(fill->call_case, NPUMEM__V1__REQUEST__CALL_FILL);
 	ck_assert_int_eq(cancel->call_case, NPUMEM__V1__REQUEST__CALL_CANCEL);
 	ck_assert_uint_eq(cancel->cancel->request_id, fill->id);
 	cancelled.found = true;
-	response.id = cancel->id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_CANCELLED;
-	response.cancelled = &cancelled;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, cancel->id, cancelled, CANCELLED, &cancelled);
 	peer_refuse(peer, fill->id, NPUMEM_CANCELLED, "taken back");
 	npumem__v1__request__free_unpacked(fill, NULL);
 	npumem__v1__request__free_unpacked(cancel, NULL);

@@ -14,13 +14,9 @@ static int fill(const struct peer *peer, struct told *told, struct npumem_reques
 
 static void answer_cancelled(const struct peer *peer, uint64_t id, bool found)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Cancelled cancelled = NPUMEM__V1__CANCELLED__INIT;
 	cancelled.found = found;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_CANCELLED;
-	response.cancelled = &cancelled;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, id, cancelled, CANCELLED, &cancelled);
 }
 
 static void expect_cancel(const struct peer *peer, uint64_t of)

@@ -9,23 +9,18 @@
 
 static void answer_info(const struct peer *peer, uint64_t id)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Info info = NPUMEM__V1__INFO__INIT;
 	info.n_npus = 4;
 	info.npu_bytes = 1024;
 	info.n_banks = 4;
 	info.eu_bytes = 128;
 	info.rounding = NPUMEM__V1__ROUNDING__UP;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_INFO;
-	response.info = &info;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, id, info, INFO, &info);
 }
 
 /* Session ends `first` to `last`; none where first > last. */
 static void answer_recorded(const struct peer *peer, uint64_t id, uint64_t first, uint64_t last, bool lost)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Recorded recorded = NPUMEM__V1__RECORDED__INIT;
 	Npumem__V1__RecordEntry entries[4], *list[4];
 	uint32_t local[] = {1, 2, 3, 4};
@@ -40,10 +35,7 @@ static void answer_recorded(const struct peer *peer, uint64_t id, uint64_t first
 	recorded.hash = 42;
 	recorded.n_local = 4;
 	recorded.local = local;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_RECORDED;
-	response.recorded = &recorded;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, id, recorded, RECORDED, &recorded);
 }
 
 static char path[] = "/tmp/npumem-record-XXXXXX";

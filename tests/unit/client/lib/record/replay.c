@@ -15,41 +15,29 @@ enum { ADMIN = 4711, PEERS = 3 };
 
 static void answer_info(const struct peer *peer, uint64_t id, int64_t n_npus)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Info info = NPUMEM__V1__INFO__INIT;
 	info.n_npus = n_npus;
 	info.npu_bytes = 1024;
 	info.n_banks = 2;
 	info.eu_bytes = 128;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_INFO;
-	response.info = &info;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, id, info, INFO, &info);
 }
 
 static void answer_stat(const struct peer *peer, uint64_t id, int64_t sessions)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Stat stat = NPUMEM__V1__STAT__INIT;
 	stat.sessions = sessions;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_STAT;
-	response.stat = &stat;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, id, stat, STAT, &stat);
 }
 
 static void answer_sums(const struct peer *peer, uint64_t id, uint64_t hash, uint32_t second)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Recorded recorded = NPUMEM__V1__RECORDED__INIT;
 	uint32_t local[] = {5, second};
 	recorded.hash = hash;
 	recorded.n_local = 2;
 	recorded.local = local;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_RECORDED;
-	response.recorded = &recorded;
-	peer_answer(peer, &response);
+	PEER_ANSWER(peer, id, recorded, RECORDED, &recorded);
 }
 
 /* What differs from the record; zero: nothing. */
@@ -319,7 +307,6 @@ TEST(segments_by_the_number_of_the_record)
 	struct replay_peer *list = replay_peer_new(&memory_libc, 9, peer.npumem);
 	struct replay_handles handles;
 	Npumem__V1__Shared shared = NPUMEM__V1__SHARED__INIT;
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Operation operations[2] = {NPUMEM__V1__OPERATION__INIT, NPUMEM__V1__OPERATION__INIT},
 			      *pointers[] = {&operations[0], &operations[1]};
 	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
@@ -332,10 +319,7 @@ TEST(segments_by_the_number_of_the_record)
 	shared.segment = 31;
 	shared.bytes = 4096;
 	shared.writable = true;
-	response.id = 1;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SHARED;
-	response.shared = &shared;
-	peer_answer(&peer, &response);
+	PEER_ANSWER(&peer, 1, shared, SHARED, &shared);
 	Npumem__V1__Shared recorded = shared;
 	recorded.segment = 7;
 	ck_assert_int_eq(replay_peer_share(list, &memory_libc, &recorded, NULL), 0);

@@ -14,12 +14,10 @@ struct sound {
 
 static void sound_open(struct sound *sound)
 {
-	struct block *block;
-
 	ck_assert_int_eq(arena_new(&heap_libc, ARENA_BYTES, &sound->arena), 0);
 	ck_assert_int_eq(arena_reserve(sound->arena, 0, 128, NULL), 0);
 	ck_assert_int_eq(arena_reserve(sound->arena, 384, 128, NULL), 0);
-	block = sound->arena->edge.after;
+	struct block *block = sound->arena->edge.after;
 	sound->first = block;
 	sound->hole = block->after;
 	sound->last = sound->hole->after;

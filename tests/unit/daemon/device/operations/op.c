@@ -401,7 +401,6 @@ TEST(costs_of_neighbours)
 	enum { ROWS = 64 };
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, ROWS, 2);
 	struct tensor *base = rig_place(&rig, &request), *other = rig_place(&rig, &request), *column[2];
-	int64_t between;
 	for (int i = 0; i < 2; i++) {
 		struct device_slice slice = {{0, 0, 0, i}, {1, 1, ROWS, i + 1}};
 		ck_assert_int_eq(device_view_slice(rig.device, base, &slice, &column[i], &rig.context), 0);
@@ -409,7 +408,7 @@ TEST(costs_of_neighbours)
 	written_note(base);
 	written_note(other);
 	struct op op = dma(OP_COPY, column[0], column[1]);
-	between = op_cost(rig.device, &op);
+	int64_t between = op_cost(rig.device, &op);
 	op.source = other;
 	ck_assert_int_ge(between, op_cost(rig.device, &op) + 2 * ROWS * 100);
 	struct op_operand operands[2];
@@ -688,6 +687,5 @@ TEST(not_asked_where_it_is_refused)
 		ck_assert_int_eq(run_asked(&moment), NPUMEM_RESOURCE_EXHAUSTED);
 		rig_said(&rig, NPUMEM_RESOURCE_EXHAUSTED, "not now");
 	}
-	rig_close(&rig);
 	free(data);
 }

@@ -200,8 +200,6 @@ TEST(over_several_windows)
 			ck_assert_int_eq(offset, first_run(flags, 1 << wish.reuse, n));
 			n_found[offset < 0 ? 3 : offset >> 17]++;
 		}
-		device_free(rig.device);
-		free(rig.memory);
 	}
 	for (unsigned i = 0; i < 4; i++)
 		ck_assert_msg(n_found[i] >= 2, "%u: %u", i, n_found[i]);

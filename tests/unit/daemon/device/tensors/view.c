@@ -211,11 +211,10 @@ TEST(other_shapes)
  * elements lie elsewhere. */
 TEST(what_of_its_root_a_view_reaches)
 {
-	struct tensor_range range;
 	struct tensor *base = counted(NPUMEM_ALIGNED, NPUMEM_MODE_PLAIN, 2, 6, 4, 5);
 	const struct tensor_range whole = tensor_range(base);
 	struct tensor *outer = slice(base, slice_of(1, 2, 2, 6, 1, 4, 1, 5));
-	range = tensor_range(slice(outer, slice_of(0, 1, 1, 3, 1, 2, 1, 4)));
+	struct tensor_range range = tensor_range(slice(outer, slice_of(0, 1, 1, 3, 1, 2, 1, 4)));
 	ck_assert_mem_eq(&range, &((struct tensor_range){{1, 3, 2, 2}, {2, 5, 3, 5}}), sizeof(range));
 	struct tensor *other = reshape(base, 2, 6, 10, 2);
 	range = tensor_range(slice(other, slice_of(0, 1, 0, 6, 9, 10, 0, 2)));

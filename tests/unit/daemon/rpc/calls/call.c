@@ -51,11 +51,10 @@ static void check_books(size_t bytes_before, uint64_t booked_before)
 TEST(short_ones_that_wait)
 {
 	uint64_t before, last = 0;
-	size_t bytes;
 
 	init();
 	before = booked();
-	bytes = crowd.world.n_bytes;
+	size_t bytes = crowd.world.n_bytes;
 	for (unsigned i = 0; i < SOME; i++)
 		last = crowd_fill(&crowd, 0, "long", 2);
 	check_books(bytes, before);
@@ -68,13 +67,10 @@ TEST(short_ones_that_wait)
 
 TEST(a_list_that_waits_for_its_turn)
 {
-	uint64_t before, list;
-	size_t bytes;
-
 	init();
-	before = booked();
-	bytes = crowd.world.n_bytes;
-	list = fill_all(1);
+	uint64_t before = booked();
+	size_t bytes = crowd.world.n_bytes;
+	uint64_t list = fill_all(1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, list), -1);
 	check_books(bytes, before);
 	crowd_finish_all(&crowd);
@@ -85,15 +81,12 @@ TEST(a_list_that_waits_for_its_turn)
 /* Before it is resolved, too: a view of a tensor that is to be freed holds up what follows. */
 TEST(a_list_that_is_held)
 {
-	uint64_t before, list;
-	size_t bytes;
-
 	init();
 	crowd_free(&crowd, 0, "long");
 	crowd_alloc(&crowd, 0, "held", SHORT_W);
-	before = booked();
-	bytes = crowd.world.n_bytes;
-	list = fill_all(0);
+	uint64_t before = booked();
+	size_t bytes = crowd.world.n_bytes;
+	uint64_t list = fill_all(0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), -1);
 	check_books(bytes, before);
 	crowd_finish_all(&crowd);
@@ -104,11 +97,9 @@ TEST(a_list_that_is_held)
 /* Refused by what it would hold, not by the bytes of its message. */
 TEST(what_may_not_be_held_is_refused)
 {
-	uint64_t list;
-
 	init();
 	limits_set_own(&crowd.world.service.limits, 1001, LIMITS_REQUEST_BYTES, 40 << 10);
-	list = fill_all(1);
+	uint64_t list = fill_all(1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, list), NPUMEM_RESOURCE_EXHAUSTED);
 	crowd_free(&crowd, 0, "long");
 	crowd_alloc(&crowd, 0, "held", SHORT_W);

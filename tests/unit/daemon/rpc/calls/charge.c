@@ -37,12 +37,10 @@ static void check_over(void)
 
 TEST(as_many_as_a_uid_may_have_wait)
 {
-	uint64_t second, third;
-
 	init();
 	may_have(LIMITS_REQUESTS, 2);
-	second = crowd_fill(&crowd, 0, "long", 2);
-	third = crowd_fill(&crowd, 1, "long", 3);
+	uint64_t second = crowd_fill(&crowd, 0, "long", 2);
+	uint64_t third = crowd_fill(&crowd, 1, "long", 3);
 	ck_assert_int_eq(crowd_status(&crowd, 0, second), -1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, third), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_uint_eq(crowd.peers[0].session.user->account.usage.in_flight, 2);
@@ -52,11 +50,9 @@ TEST(as_many_as_a_uid_may_have_wait)
 /* A free is decided when it arrives: what it must wait for may be more than its user may have waiting. */
 TEST(a_free_beyond_the_limit_is_answered_as_it_went)
 {
-	uint64_t free;
-
 	init();
 	may_have(LIMITS_REQUESTS, 1);
-	free = crowd_free(&crowd, 1, "long");
+	uint64_t free = crowd_free(&crowd, 1, "long");
 	ck_assert_int_eq(crowd_status(&crowd, 1, free), -1);
 	ck_assert_uint_eq(has(LIMITS_REQUESTS), 2);
 	crowd_finish_all(&crowd);
@@ -69,10 +65,9 @@ TEST(a_read_that_waits_holds_what_it_will_answer)
 {
 	Npumem__V1__ReadRequest request = NPUMEM__V1__READ_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "long");
-	uint64_t before;
 
 	init();
-	before = has(LIMITS_REQUEST_BYTES);
+	uint64_t before = has(LIMITS_REQUEST_BYTES);
 	request.tensor = &ref;
 	CROWD_SEND(&crowd, 0, read, READ, &request);
 	ck_assert_uint_ge(has(LIMITS_REQUEST_BYTES) - before, 8 * LONG_W);
@@ -82,13 +77,11 @@ TEST(a_read_that_waits_holds_what_it_will_answer)
 /* Also where the host has no memory for its answer. */
 TEST(what_a_kernel_runs_in)
 {
-	uint64_t run;
-
 	crowd_alloc(&crowd, 0, "a", SHORT_W);
 	crowd_alloc(&crowd, 0, "b", SHORT_W);
 	crowd_fill(&crowd, 0, "a", 1);
 	may_have(LIMITS_SCRATCH_BYTES, 8);
-	run = crowd_relu(&crowd, 0, "a", "b");
+	uint64_t run = crowd_relu(&crowd, 0, "a", "b");
 	ck_assert_int_eq(crowd_status(&crowd, 0, run), NPUMEM_RESOURCE_EXHAUSTED);
 	may_have(LIMITS_SCRATCH_BYTES, UINT64_MAX);
 	for (size_t i = 1, before = 0; before < crowd.world.n_allocs; i++) {

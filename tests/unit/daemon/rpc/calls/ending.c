@@ -40,14 +40,12 @@ TEST(many_go_in_parts)
 
 TEST(what_went_meanwhile_is_not_missed)
 {
-	uint64_t view, freed;
-
 	crowd_alloc(&crowd, 0, "B", LONG_W);
-	view = crowd_view(&crowd, 1, "", 0, "B", LONG_W);
+	uint64_t view = crowd_view(&crowd, 1, "", 0, "B", LONG_W);
 	ck_assert_int_eq(crowd_status(&crowd, 1, view), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_alloc(&crowd, 1, "", SHORT_W)), 0);
 	crowd_fill(&crowd, 0, "B", 1);
-	freed = crowd_free(&crowd, 0, "B");
+	uint64_t freed = crowd_free(&crowd, 0, "B");
 	/* The view went with its base, when that was hidden. */
 	crowd_close(&crowd, 1);
 	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);

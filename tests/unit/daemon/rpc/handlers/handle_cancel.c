@@ -7,10 +7,9 @@ FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
 static int cancel(uint64_t request)
 {
 	Npumem__V1__CancelRequest message = NPUMEM__V1__CANCEL_REQUEST__INIT;
-	uint64_t id;
 
 	message.request_id = request;
-	id = CROWD_SEND(&crowd, 0, cancel, CANCEL, &message);
+	uint64_t id = CROWD_SEND(&crowd, 0, cancel, CANCEL, &message);
 	ck_assert_int_eq(crowd_status(&crowd, 0, id), 0);
 	return crowd_reply(&crowd, 0, id)->cancelled->found;
 }
@@ -24,10 +23,8 @@ static uint64_t init(void)
 
 TEST(what_waits_is_taken_back)
 {
-	uint64_t fill;
-
 	init();
-	fill = crowd_fill(&crowd, 0, "long", 2);
+	uint64_t fill = crowd_fill(&crowd, 0, "long", 2);
 	ck_assert(cancel(fill));
 	ck_assert_int_eq(crowd_status(&crowd, 0, fill), NPUMEM_CANCELLED);
 	ck_assert(!cancel(fill));
@@ -38,14 +35,12 @@ TEST(what_waits_is_taken_back)
 /* A view is there, and a tensor has gone, from the moment that its names are looked up. */
 TEST(what_is_there_already_goes_on)
 {
-	uint64_t view, gone;
-
 	init();
-	view = crowd_view(&crowd, 0, "v", 0, "long", LONG_W);
+	uint64_t view = crowd_view(&crowd, 0, "v", 0, "long", LONG_W);
 	ck_assert_int_eq(crowd_status(&crowd, 0, view), -1);
 	ck_assert(cancel(view));
 	ck_assert_int_eq(crowd_status(&crowd, 0, view), -1);
-	gone = crowd_free(&crowd, 0, "long");
+	uint64_t gone = crowd_free(&crowd, 0, "long");
 	ck_assert(cancel(gone));
 	ck_assert_int_eq(crowd_status(&crowd, 0, gone), -1);
 	crowd_finish_all(&crowd);
@@ -88,11 +83,9 @@ TEST(what_a_client_leaves_is_not_zeroed_under_a_reader)
 /* A seal changes what may lie where, so that what its client allocates next waits for it. */
 TEST(an_allocation_waits_for_a_seal)
 {
-	uint64_t seal, alloc;
-
 	init();
-	seal = crowd_seal(&crowd, 0, "long");
-	alloc = crowd_alloc(&crowd, 0, "b", SHORT_W);
+	uint64_t seal = crowd_seal(&crowd, 0, "long");
+	uint64_t alloc = crowd_alloc(&crowd, 0, "b", SHORT_W);
 	ck_assert_int_eq(crowd_status(&crowd, 0, seal), -1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, alloc), -1);
 	crowd_finish_all(&crowd);

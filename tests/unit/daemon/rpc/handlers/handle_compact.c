@@ -82,14 +82,13 @@ TEST(a_farewell_goes_first_where_nothing_is_before_it)
 
 TEST(it_comes_in_steps_and_nobody_notices)
 {
-	uint64_t dry, wet, read;
 	unsigned steps = 0;
 
 	scatter();
-	dry = dry_run(2);
+	uint64_t dry = dry_run(2);
 	crowd_finish_all(&crowd);
-	wet = crowd_compact(&crowd, 2);
-	read = crowd_read(&crowd, 0, "last");
+	uint64_t wet = crowd_compact(&crowd, 2);
+	uint64_t read = crowd_read(&crowd, 0, "last");
 	while (crowd_status(&crowd, 2, wet) < 0) {
 		ck_assert_uint_eq(crowd.n_tasks, 1);
 		ck_assert_int_eq(crowd_status(&crowd, 0, read), -1);
@@ -117,11 +116,9 @@ TEST(it_comes_in_steps_and_nobody_notices)
 TEST(cancelled_it_ends_with_what_has_moved)
 {
 	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
-	uint64_t compact;
-	size_t n;
 
 	scatter();
-	compact = crowd_compact(&crowd, 2);
+	uint64_t compact = crowd_compact(&crowd, 2);
 	crowd_finish(&crowd, 0);
 	cancel.request_id = compact;
 	CROWD_SEND(&crowd, 2, cancel, CANCEL, &cancel);
@@ -129,7 +126,7 @@ TEST(cancelled_it_ends_with_what_has_moved)
 	crowd_finish(&crowd, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 2, compact), NPUMEM_CANCELLED);
 	ck_assert_uint_eq(crowd.n_tasks, 0);
-	n = crowd_reply(&crowd, 2, compact)->compacted->n_moves;
+	size_t n = crowd_reply(&crowd, 2, compact)->compacted->n_moves;
 	ck_assert_uint_gt(n, 0);
 	ck_assert_uint_lt(n, N);
 	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "last")), 9);
@@ -207,17 +204,15 @@ TEST(host_memory_may_run_out_anywhere)
 /* A kernel and a compaction of one uid: what comes after them of its own waits, what others send does not. */
 TEST(what_its_uid_lets_run_holds_nobody_else_back)
 {
-	uint64_t run, compact, own, other;
-
 	crowd_become(&crowd, 2, 1002);
 	crowd_alloc(&crowd, 0, "long", LONG_W);
 	crowd_alloc(&crowd, 0, "short", SHORT_W);
 	crowd_alloc(&crowd, 2, "others", SHORT_W);
-	run = crowd_fill(&crowd, 0, "long", 1);
+	uint64_t run = crowd_fill(&crowd, 0, "long", 1);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	compact = crowd_compact(&crowd, 1);
-	own = crowd_fill(&crowd, 0, "short", 2);
-	other = crowd_fill(&crowd, 2, "others", 3);
+	uint64_t compact = crowd_compact(&crowd, 1);
+	uint64_t own = crowd_fill(&crowd, 0, "short", 2);
+	uint64_t other = crowd_fill(&crowd, 2, "others", 3);
 	ck_assert_int_eq(crowd_status(&crowd, 2, other), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 2, crowd_alloc(&crowd, 2, "more", SHORT_W)), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, own), -1);
@@ -263,13 +258,11 @@ TEST(others_do_not_keep_it_waiting_for_ever)
 /* Given up while it is held back, it leaves nobody waiting. */
 TEST(its_client_may_go_while_it_is_held_back)
 {
-	uint64_t own;
-
 	crowd_alloc(&crowd, 0, "long", LONG_W);
 	crowd_alloc(&crowd, 0, "short", SHORT_W);
 	crowd_fill(&crowd, 0, "long", 1);
 	crowd_compact(&crowd, 1);
-	own = crowd_fill(&crowd, 0, "short", 2);
+	uint64_t own = crowd_fill(&crowd, 0, "short", 2);
 	ck_assert_int_eq(crowd_status(&crowd, 0, own), -1);
 	crowd_close(&crowd, 1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, own), 0);

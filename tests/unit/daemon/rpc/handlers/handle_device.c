@@ -76,9 +76,7 @@ static int dump(struct session *session, int64_t npu, int64_t offset, int64_t by
 
 TEST(dump_gives_raw_bytes_to_whom_they_belong)
 {
-	uint64_t handle;
-
-	handle = talk_tensor(&talk, "x");
+	uint64_t handle = talk_tensor(&talk, "x");
 	ck_assert_int_eq(talk_fill(&talk, handle, 0x2a), 0);
 	ck_assert_int_eq(dump(&talk.session, 3, 0, 24), 0);
 	ck_assert_uint_eq(talk.response->dump->data.len, 24);
@@ -156,11 +154,10 @@ TEST(compact_moves_and_tells)
 	Npumem__V1__CompactRequest request = NPUMEM__V1__COMPACT_REQUEST__INIT;
 	Npumem__V1__FreeRequest free_request = NPUMEM__V1__FREE_REQUEST__INIT;
 	Npumem__V1__Ref ref, *list = &ref;
-	uint64_t moved;
 
 	ref = talk_ref(talk_tensor(&talk, ""), "");
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.stranger, "theirs", 8, 16), 0);
-	moved = talk_tensor(&talk, "mine");
+	uint64_t moved = talk_tensor(&talk, "mine");
 	ck_assert_int_eq(talk_fill(&talk, moved, 7), 0);
 	free_request.n_tensors = 1;
 	free_request.tensors = &list;

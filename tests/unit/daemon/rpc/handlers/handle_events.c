@@ -70,11 +70,9 @@ static void ring(uint64_t ns)
 
 TEST(progress_is_looked_for_where_somebody_follows)
 {
-	uint64_t id;
-
 	begin();
 	crowd_become(&crowd, 2, 1002);
-	id = submit(0);
+	uint64_t id = submit(0);
 	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
 	subscribe(0, "freed");
 	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
@@ -106,17 +104,14 @@ TEST(progress_is_looked_for_where_somebody_follows)
 /* Whose it is says who hears of it, and how the tensors are called there. */
 TEST(progress_is_told_to_who_may_see_it)
 {
-	const Npumem__V1__Event *event;
-	uint64_t id;
-
 	begin();
 	crowd_become(&crowd, 2, 0);
 	subscribe(1, "progress");
 	subscribe(2, "progress");
-	id = submit(0);
+	uint64_t id = submit(0);
 	ck_assert_uint_eq(alarm_ns, now_ns + 100000000);
 	ring(100000000);
-	event = crowd.peers[1].replies[0].response->event;
+	const Npumem__V1__Event *event = crowd.peers[1].replies[0].response->event;
 	ck_assert_str_eq(event->message, "submit x");
 	ck_assert_uint_eq(event->uid, 1001);
 	ck_assert_uint_eq(event->session, crowd.peers[0].session.id);
@@ -167,10 +162,8 @@ TEST(a_look_is_bounded)
 
 TEST(followers_are_counted)
 {
-	struct limits_table *limits;
-
 	begin();
-	limits = &crowd.world.service.limits;
+	struct limits_table *limits = &crowd.world.service.limits;
 	limits->ordinary.most[LIMITS_FOLLOWERS] = 1;
 	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(0, "freed")), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(0, "sealed")), 0);

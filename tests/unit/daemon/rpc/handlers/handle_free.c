@@ -14,15 +14,13 @@ static uint64_t list(unsigned from)
 /* What a free that came first finds only when it is looked at may be a view whose own answer is not out yet. */
 TEST(a_view_is_answered_before_it_goes)
 {
-	uint64_t view, free;
-
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_alloc(&crowd, 0, "B", LONG_W);
 	crowd_fill(&crowd, 1, "A", 1);
 	list(1);
-	free = crowd_free(&crowd, 1, "v");
+	uint64_t free = crowd_free(&crowd, 1, "v");
 	crowd_fill(&crowd, 0, "B", 1);
-	view = crowd_view(&crowd, 0, "v", 0, "B", LONG_W);
+	uint64_t view = crowd_view(&crowd, 0, "v", 0, "B", LONG_W);
 	ck_assert_uint_eq(crowd.n_tasks, 2);
 	ck_assert_int_eq(crowd_status(&crowd, 0, view), -1);
 	crowd_finish(&crowd, 0);
@@ -96,7 +94,6 @@ TEST(who_may_do_less_waits_to_see_too)
 {
 	Npumem__V1__GrantRequest request = NPUMEM__V1__GRANT_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "A");
-	uint64_t fill;
 
 	crowd_become(&crowd, 1, 1002);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
@@ -104,7 +101,7 @@ TEST(who_may_do_less_waits_to_see_too)
 	request.uid = 1002;
 	request.access = NPUMEM__V1__ACCESS__ACCESS_READ;
 	ck_assert_int_eq(crowd_status(&crowd, 0, CROWD_SEND(&crowd, 0, grant, GRANT, &request)), 0);
-	fill = crowd_fill(&crowd, 1, "1001:A", 1);
+	uint64_t fill = crowd_fill(&crowd, 1, "1001:A", 1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), NPUMEM_PERMISSION_DENIED);
 	crowd_fill(&crowd, 0, "A", 1);
 	crowd_free(&crowd, 0, "A");
@@ -117,16 +114,14 @@ TEST(who_may_do_less_waits_to_see_too)
 /* What waits at its session's gate has not arrived: a free that others sent later goes before it. */
 TEST(what_waits_at_the_gate_is_behind_a_free)
 {
-	uint64_t fill, alloc, free;
-
 	crowd_alloc(&crowd, 0, "C", LONG_W);
 	crowd_fill(&crowd, 1, "C", 1);
 	list(1);
-	fill = crowd_fill(&crowd, 1, "A", 5);
-	alloc = crowd_alloc(&crowd, 1, "A", SHORT_W);
+	uint64_t fill = crowd_fill(&crowd, 1, "A", 5);
+	uint64_t alloc = crowd_alloc(&crowd, 1, "A", SHORT_W);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_fill(&crowd, 0, "A", 1);
-	free = crowd_free(&crowd, 0, "A");
+	uint64_t free = crowd_free(&crowd, 0, "A");
 	crowd_finish(&crowd, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), -1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, alloc), -1);
@@ -168,7 +163,6 @@ TEST(a_payload_before_it_does_not_keep_it_on_the_loop, .to = 2)
 	Npumem__V1__FreeRequest free = NPUMEM__V1__FREE_REQUEST__INIT;
 	Npumem__V1__Request first = NPUMEM__V1__REQUEST__INIT, request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "slow"), *refs = &ref;
-	uint64_t id;
 
 	crowd_slow(&crowd, "slow");
 	write.tensor = &ref;
@@ -182,7 +176,7 @@ TEST(a_payload_before_it_does_not_keep_it_on_the_loop, .to = 2)
 		request.free = &free;
 	else
 		request.list = &list;
-	id = crowd_send_behind(&crowd, 0, &first, &request);
+	uint64_t id = crowd_send_behind(&crowd, 0, &first, &request);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, id), -1);
 	crowd_finish_all(&crowd);

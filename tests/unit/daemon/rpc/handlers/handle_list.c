@@ -8,12 +8,11 @@ FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
 TEST(list_shows_a_session_what_it_sees)
 {
 	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
-	uint64_t named;
 
 	ck_assert_int_eq(TALK(&talk, list, LIST, &request), 0);
 	ck_assert_ptr_nonnull(talk.response->list);
 	ck_assert_uint_eq(talk.response->list->n_tensors, 0);
-	named = talk_tensor(&talk, "x");
+	uint64_t named = talk_tensor(&talk, "x");
 	ck_assert_int_eq(talk_write_as(&talk, &talk.session, named, 0, "abc", 3), 0);
 	talk_tensor(&talk, "");
 	ck_assert_int_eq(TALK(&talk, list, LIST, &request), 0);
@@ -56,8 +55,6 @@ static void add_small(struct session *session, unsigned n)
 
 TEST(a_page_holds_what_was_asked_for)
 {
-	uint64_t gone;
-
 	add_small(&talk.session, 255);
 	ck_page(0, 0, 255, 0);
 	ck_page(0, UINT32_MAX, 255, 0);
@@ -68,7 +65,7 @@ TEST(a_page_holds_what_was_asked_for)
 	ck_page(256, 0, 2, 0);
 	ck_page(0, UINT32_MAX, 256, 256);
 	ck_page(0, 1, 1, 1);
-	gone = talk.response->list->tensors[0]->handle;
+	uint64_t gone = talk.response->list->tensors[0]->handle;
 	ck_page(1, 1, 1, 2);
 	ck_page(256, 1, 1, 257);
 	ck_page(257, 1, 1, 0);
@@ -124,24 +121,22 @@ TEST(large_tensors_are_counted_elsewhere)
 {
 	struct device_slice slice = {.to = {1, 8, 1, CROWD_SLOW_W - 1}};
 	struct tensor *base, *view;
-	const Npumem__V1__List *list;
-	uint64_t id, other;
 
 	base = crowd_slow(&crowd, "slow");
 	for (const char *name = "a"; name; name = *name == 'a' ? "b" : *name == 'b' ? "c" : NULL)
 		ck_assert_int_eq(tensors_view(&crowd.peers[0].session, base, name, "", &slice, NULL, NULL, &view,
 					      &crowd.world.error),
 				 0);
-	id = send_list(0, 0);
+	uint64_t id = send_list(0, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, id), -1);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	/* Meanwhile nobody waits, and one of the page goes. */
 	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_free(&crowd, 1, "a")), 0);
 	crowd_work(&crowd, 0);
-	other = crowd_alloc(&crowd, 1, "a", SHORT_W);
+	uint64_t other = crowd_alloc(&crowd, 1, "a", SHORT_W);
 	ck_assert_int_eq(crowd_status(&crowd, 1, other), 0);
 	crowd_finish(&crowd, 0);
-	list = listed(0, id);
+	const Npumem__V1__List *list = listed(0, id);
 	ck_assert_uint_eq(list->n_tensors, 2);
 	ck_assert_str_eq(list->tensors[0]->name, "slow");
 	ck_assert_str_eq(list->tensors[0]->state, "unwritten");

@@ -82,13 +82,12 @@ TEST(a_bound)
 	Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
 	Npumem__V1__NumericTerms terms = NPUMEM__V1__NUMERIC_TERMS__INIT;
 	const int question = NPUMEM__V1__NUMERIC_REQUEST__QUESTION_BOUND;
-	const Npumem__V1__NumericBound *bound;
 
 	request.bound = &terms;
 	terms.data_dtype = terms.weights_dtype = NPUMEM__V1__DTYPE__FX16;
 	terms.n = 512;
 	ck_assert_int_eq(ask(&request, question), 0);
-	bound = talk.response->numeric->bound;
+	const Npumem__V1__NumericBound *bound = talk.response->numeric->bound;
 	ck_assert_int_eq(bound->accumulator_bits, 40);
 	ck_assert_int_eq(bound->safe, 511);
 	ck_assert_int_eq(bound->safe_weights_sum, (1 << 24) - 1);
@@ -182,17 +181,15 @@ static int ask_convolution(struct convolution *convolution)
 TEST(a_convolution)
 {
 	struct convolution convolution;
-	const Npumem__V1__NumericAdvice *advice;
-	const Npumem__V1__NumericAccumulator *sum;
 
 	convolution_init(&convolution);
 	ck_assert_int_eq(ask_convolution(&convolution), 0);
-	advice = talk.response->numeric->advice;
+	const Npumem__V1__NumericAdvice *advice = talk.response->numeric->advice;
 	ck_assert_uint_eq(advice->n_sums, 1);
 	ck_assert(advice->can_overflow && advice->saturates);
 	ck_assert_int_eq(advice->out_frac_bits, 2);
 	ck_assert_int_eq(advice->safe_out_frac_bits, 1); /* 2^39 in Q.26 is 2^13 */
-	sum = advice->sums[0];
+	const Npumem__V1__NumericAccumulator *sum = advice->sums[0];
 	ck_assert_str_eq(sum->data, "in");
 	ck_assert_str_eq(sum->weights, "weights");
 	ck_assert_str_eq(sum->bias, "bias");

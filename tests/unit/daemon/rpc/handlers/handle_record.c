@@ -90,7 +90,6 @@ static void submit_two(uint64_t handle, uint64_t missing)
 TEST(each_answer_is_told)
 {
 	struct seen seen[6];
-	const Npumem__V1__Recorded *recorded;
 	uint8_t data[128];
 	uint64_t x;
 
@@ -111,7 +110,7 @@ TEST(each_answer_is_told)
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, (const uint8_t *)"\xff\xff", 2), NPUMEM_INVALID);
 	see(&seen[5]);
 	ck_assert_int_eq(record(&admin, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE), 0);
-	recorded = talk.response->recorded;
+	const Npumem__V1__Recorded *recorded = talk.response->recorded;
 	ck_assert(!recorded->lost);
 	ck_assert_uint_eq(recorded->n_entries, 6);
 	for (unsigned i = 0; i < 6; i++) {
@@ -169,7 +168,6 @@ static uint64_t crowd_record(unsigned from, int action)
 
 TEST(the_end_waits_and_holds_up_what_touches)
 {
-	uint64_t fill, stop, read, alloc, hash;
 	const Npumem__V1__Recorded *recorded;
 
 	crowd_become(&crowd, 2, ADMIN);
@@ -177,17 +175,17 @@ TEST(the_end_waits_and_holds_up_what_touches)
 	crowd_alloc(&crowd, 0, "a", SHORT_W);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_fill(&crowd, 0, "a", 4);
-	fill = crowd_fill(&crowd, 0, "A", 1);
-	stop = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
+	uint64_t fill = crowd_fill(&crowd, 0, "A", 1);
+	uint64_t stop = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	crowd_finish(&crowd, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
 	/* Now the sums are made elsewhere, and what would change them waits. */
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	ck_assert_int_eq(crowd_status(&crowd, 2, stop), -1);
-	read = crowd_read(&crowd, 1, "a");
+	uint64_t read = crowd_read(&crowd, 1, "a");
 	ck_assert_int_eq(crowd_status(&crowd, 1, read), -1);
-	alloc = crowd_alloc(&crowd, 1, "b", SHORT_W);
+	uint64_t alloc = crowd_alloc(&crowd, 1, "b", SHORT_W);
 	ck_assert_int_eq(crowd_status(&crowd, 1, alloc), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 1, alloc), 0);
@@ -197,7 +195,7 @@ TEST(the_end_waits_and_holds_up_what_touches)
 	recorded = crowd_reply(&crowd, 2, crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE))->recorded;
 	ck_assert_uint_eq(recorded->n_entries, 4);
 	ck_assert_uint_eq(recorded->entries[3]->number, 4);
-	hash = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_HASH);
+	uint64_t hash = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_HASH);
 	crowd_finish_all(&crowd);
 	ck_assert_uint_ne(crowd_reply(&crowd, 2, hash)->recorded->hash,
 			  crowd_reply(&crowd, 2, stop)->recorded->hash);
@@ -206,16 +204,14 @@ TEST(the_end_waits_and_holds_up_what_touches)
 /* A thread goes through all tensors then. */
 TEST(no_view_comes_into_being_while_the_sums_are_made)
 {
-	uint64_t hash, view, free;
-
 	crowd_become(&crowd, 2, ADMIN);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_fill(&crowd, 0, "A", 1);
 	crowd_finish_all(&crowd);
-	hash = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_HASH);
+	uint64_t hash = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_HASH);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	view = crowd_view(&crowd, 1, "v", 0, "A", LONG_W);
-	free = crowd_free(&crowd, 1, "v");
+	uint64_t view = crowd_view(&crowd, 1, "v", 0, "A", LONG_W);
+	uint64_t free = crowd_free(&crowd, 1, "v");
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
 	ck_assert_ptr_null(names_find(&crowd.world.service.names, 1001, "v"));
 	crowd_finish_all(&crowd);
@@ -226,14 +222,12 @@ TEST(no_view_comes_into_being_while_the_sums_are_made)
 
 TEST(who_may_not_record_holds_nobody_up)
 {
-	uint64_t fill, other;
-
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_alloc(&crowd, 0, "b", SHORT_W);
-	fill = crowd_fill(&crowd, 0, "A", 1);
+	uint64_t fill = crowd_fill(&crowd, 0, "A", 1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_record(1, NPUMEM__V1__RECORD_ACTION__RECORD_HASH)),
 			 NPUMEM_PERMISSION_DENIED);
-	other = crowd_fill(&crowd, 2, "b", 1);
+	uint64_t other = crowd_fill(&crowd, 2, "b", 1);
 	ck_assert_int_eq(crowd_status(&crowd, 2, other), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, fill), -1);
 }
@@ -249,7 +243,6 @@ TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
 	Npumem__V1__Operand operands[ROLES], *roles[ROLES];
 	char names[ROLES][8];
 	Npumem__V1__Ref a = talk_ref(0, "a"), b = talk_ref(0, "b");
-	uint64_t id, take;
 
 	crowd_become(&crowd, 2, ADMIN);
 	crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
@@ -278,12 +271,12 @@ TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
 	}
 	request.n_operations = FILLS + 1;
 	request.operations = list;
-	id = CROWD_SEND(&crowd, 0, submit, SUBMIT, &request);
+	uint64_t id = CROWD_SEND(&crowd, 0, submit, SUBMIT, &request);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	ck_assert_uint_gt(crowd.peers[0].rpc.call_bytes, 0);
 	crowd_finish_all(&crowd);
 	ck_assert_int_gt(crowd_status(&crowd, 0, id), 0);
-	take = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
+	uint64_t take = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
 	ck_assert_uint_eq(crowd_reply(&crowd, 2, take)->recorded->n_entries, 3);
 }
 
@@ -329,8 +322,6 @@ TEST(a_submit_in_steps)
 {
 	static const struct crowd_op ops[] = {
 		{1, 'r', "A", NULL, 0}, {1, 'k', "B", "C", 0}, {0, 'f', "a", NULL, 3}};
-	uint64_t submit;
-	const Npumem__V1__Recorded *recorded;
 
 	crowd_become(&crowd, 2, ADMIN);
 	crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
@@ -342,11 +333,12 @@ TEST(a_submit_in_steps)
 		crowd_fill(&crowd, 0, name, *c);
 		crowd_finish_all(&crowd);
 	}
-	submit = crowd_list(&crowd, 0, ops, 3);
+	uint64_t submit = crowd_list(&crowd, 0, ops, 3);
 	while (crowd.n_tasks)
 		crowd_finish(&crowd, crowd.n_tasks - 1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, submit), 0);
-	recorded = crowd_reply(&crowd, 2, crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE))->recorded;
+	const Npumem__V1__Recorded *recorded =
+		crowd_reply(&crowd, 2, crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE))->recorded;
 	ck_assert_uint_eq(recorded->n_entries, 8);
 	ck_assert_uint_eq(recorded->entries[7]->digest, digest_response(crowd_reply(&crowd, 0, submit)));
 	ck_assert_uint_ne(recorded->entries[7]->digest, digest_begin());

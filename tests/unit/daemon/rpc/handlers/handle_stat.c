@@ -96,15 +96,12 @@ static void end_many(struct session *sessions, unsigned from)
 
 TEST(very_many_sessions_take_many_turns)
 {
-	struct session *sessions;
-	const Npumem__V1__Stat *stat;
 	unsigned turns = 0;
-	uint64_t id;
 
 	crowd_become(&crowd, 0, 0);
-	sessions = begin_many();
+	struct session *sessions = begin_many();
 	loop_turns_begin(crowd.rpc);
-	id = ask_details(0);
+	uint64_t id = ask_details(0);
 	while (crowd_status(&crowd, 0, id) < 0) {
 		/* Others' requests run in between. */
 		uint64_t alloc = crowd_alloc(&crowd, 1, "", SHORT_W);
@@ -114,7 +111,7 @@ TEST(very_many_sessions_take_many_turns)
 		turns++;
 	}
 	ck_assert_uint_ge(turns, MANY / STEP_MOST);
-	stat = crowd_reply(&crowd, 0, id)->stat;
+	const Npumem__V1__Stat *stat = crowd_reply(&crowd, 0, id)->stat;
 	ck_assert_uint_eq(stat->n_clients, MANY + PEERS);
 	for (unsigned i = 1; i < stat->n_clients; i++)
 		ck_assert_uint_lt(stat->clients[i]->session, stat->clients[i - 1]->session);

@@ -6,10 +6,8 @@ FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
 
 TEST(alloc_answers_where_a_tensor_lies)
 {
-	const Npumem__V1__Tensor *tensor;
-
 	talk_tensor(&talk, "weights.0");
-	tensor = talk.response->allocated->tensors[0];
+	const Npumem__V1__Tensor *tensor = talk.response->allocated->tensors[0];
 	ck_assert_str_eq(tensor->name, "weights.0");
 	ck_assert_uint_eq(tensor->uid, 1001);
 	ck_assert_str_eq(tensor->state, "unwritten");
@@ -27,7 +25,6 @@ static int alloc_many(size_t n, int reuse)
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, **list = calloc(n + 1, sizeof(*list));
 	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
-	int status;
 
 	allocation.spec = talk_spec(&spec, 8, 4);
 	allocation.spec->layout = NPUMEM__V1__LAYOUT__COMPACT;
@@ -36,7 +33,7 @@ static int alloc_many(size_t n, int reuse)
 		list[i] = &allocation;
 	request.n_tensors = n;
 	request.tensors = list;
-	status = TALK(&talk, alloc, ALLOC, &request);
+	int status = TALK(&talk, alloc, ALLOC, &request);
 	free(list);
 	return status;
 }
@@ -161,9 +158,8 @@ static int open_as(struct session *session, uint64_t handle, const char *name)
 TEST(free_and_then_it_is_not_there)
 {
 	Npumem__V1__FreeRequest none = NPUMEM__V1__FREE_REQUEST__INIT;
-	uint64_t handle;
 
-	handle = talk_tensor(&talk, "x");
+	uint64_t handle = talk_tensor(&talk, "x");
 	ck_assert_int_eq(open_as(&talk.neighbour, 0, "x"), 0);
 	ck_assert_uint_eq(talk.response->tensor->handle, handle);
 	ck_assert_int_eq(free_as(&talk.stranger, handle, ""), NPUMEM_NOT_FOUND);
@@ -178,9 +174,7 @@ TEST(free_and_then_it_is_not_there)
 
 TEST(an_anonymous_tensor_is_its_session_s_alone)
 {
-	uint64_t handle;
-
-	handle = talk_tensor(&talk, "");
+	uint64_t handle = talk_tensor(&talk, "");
 	ck_assert_int_eq(open_as(&talk.neighbour, handle, ""), NPUMEM_NOT_FOUND);
 	ck_assert_int_eq(free_as(&talk.neighbour, handle, ""), NPUMEM_NOT_FOUND);
 	ck_assert_int_eq(talk_write_as(&talk, &talk.neighbour, handle, 0, "ab", 2), NPUMEM_NOT_FOUND);
@@ -199,9 +193,7 @@ static int seal(uint64_t handle)
 
 TEST(what_is_sealed_stays_as_it_is)
 {
-	uint64_t handle;
-
-	handle = talk_tensor(&talk, "x");
+	uint64_t handle = talk_tensor(&talk, "x");
 	ck_assert_int_eq(seal(0), NPUMEM_INVALID);
 	ck_assert_int_eq(seal(handle), NPUMEM_FAILED_PRECONDITION);
 	ck_assert_int_eq(talk_fill(&talk, handle, 3), 0);
@@ -226,14 +218,12 @@ static uint64_t crowd_rename(unsigned from, const char *name, const char *to)
 
 TEST(a_rename_takes_effect_where_it_was_sent)
 {
-	uint64_t before, renamed, after, old, again;
-
 	crowd_alloc(&crowd, 0, "a", LONG_W);
-	before = crowd_fill(&crowd, 0, "a", 1);
-	renamed = crowd_rename(0, "a", "b");
-	after = crowd_fill(&crowd, 0, "b", 2);
-	old = crowd_read(&crowd, 0, "a");
-	again = crowd_alloc(&crowd, 0, "a", SHORT_W);
+	uint64_t before = crowd_fill(&crowd, 0, "a", 1);
+	uint64_t renamed = crowd_rename(0, "a", "b");
+	uint64_t after = crowd_fill(&crowd, 0, "b", 2);
+	uint64_t old = crowd_read(&crowd, 0, "a");
+	uint64_t again = crowd_alloc(&crowd, 0, "a", SHORT_W);
 	ck_assert_int_eq(crowd_status(&crowd, 0, renamed), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, before), 0);

@@ -50,7 +50,6 @@ static size_t before(const Npumem__V1__Recorded *recorded, size_t *n)
 
 TEST(all_tensors_are_in_it)
 {
-	uint64_t watch, take;
 	size_t n;
 
 	init();
@@ -62,13 +61,13 @@ TEST(all_tensors_are_in_it)
 	}
 	ck_assert_int_eq(crowd_status(&crowd, 1, ask(1, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH)),
 			 NPUMEM_PERMISSION_DENIED);
-	watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
+	uint64_t watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 2, watch), 0);
 	ck_assert(!crowd.world.service.recorder.lost);
 	crowd_fill(&crowd, 0, "t0", 1);
 	crowd_finish_all(&crowd);
-	take = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
+	uint64_t take = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
 	ck_assert_int_eq(crowd_status(&crowd, 2, take), 0);
 	ck_assert_uint_eq(before(crowd_reply(&crowd, 2, take)->recorded, &n), N_SMALL);
 	ck_assert_uint_eq(n, 2);
@@ -81,16 +80,14 @@ TEST(all_tensors_are_in_it)
  * each once, and before it is freed. */
 TEST(others_go_on_meanwhile)
 {
-	uint64_t watch, freed, take;
-	const Npumem__V1__Recorded *recorded;
 	size_t n;
 
 	init();
 	crowd_slow(&crowd, "A");
-	watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
+	uint64_t watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	crowd_alloc(&crowd, 1, "B", SHORT_W);
-	freed = crowd_free(&crowd, 0, "A");
+	uint64_t freed = crowd_free(&crowd, 0, "A");
 	ck_assert_uint_eq(crowd.n_tasks, 2);
 	crowd_finish(&crowd, 1);
 	ck_assert_int_eq(crowd_status(&crowd, 0, freed), 0);
@@ -99,8 +96,8 @@ TEST(others_go_on_meanwhile)
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 2, watch), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_free(&crowd, 1, "B")), 0);
-	take = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
-	recorded = crowd_reply(&crowd, 2, take)->recorded;
+	uint64_t take = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
+	const Npumem__V1__Recorded *recorded = crowd_reply(&crowd, 2, take)->recorded;
 	ck_assert_uint_eq(before(recorded, &n), 1);
 	ck_assert_uint_eq(recorded->n_entries, 4);
 	ck_assert(recorded->entries[1]->before && !recorded->entries[2]->before);
@@ -109,19 +106,18 @@ TEST(others_go_on_meanwhile)
 /* It came before the record was asked for or began, and changes what the record's tensors hold after that. */
 TEST(what_waits_when_it_begins_is_in_it)
 {
-	uint64_t watch, fill, take;
 	size_t n;
 
 	init();
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_fill(&crowd, 0, "A", 1);
-	watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
-	fill = crowd_fill(&crowd, 1, "A", 2);
+	uint64_t watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
+	uint64_t fill = crowd_fill(&crowd, 1, "A", 2);
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 2, watch), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), 0);
-	take = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
+	uint64_t take = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
 	before(crowd_reply(&crowd, 2, take)->recorded, &n);
 	ck_assert_uint_eq(crowd_reply(&crowd, 2, take)->recorded->n_entries, n + 1);
 }

@@ -257,9 +257,7 @@ static bool is_kept(uint64_t id, bool again)
 
 TEST(what_was_done_is_not_taken_back)
 {
-	const struct tensor *named;
-
-	named = world_tensor(&scene.kept.world, scene.session, "a");
+	const struct tensor *named = world_tensor(&scene.kept.world, scene.session, "a");
 	ck_assert_int_eq(alloc(4, false, 1), 0);
 	ck_assert_int_eq(rename_to(5, named->handle, "b"), 0);
 	ck_assert(is_kept(4, true));

@@ -59,18 +59,17 @@ TEST(nothing_else_is_done_with_it)
 {
 	const struct crowd_op ops[] = {{.kind = 'f', .first = "mine", .value = 4},
 				       {.kind = 'c', .first = "mine", .second = "1001:a"}};
-	uint64_t list, open, read;
 
 	init(NPUMEM__V1__ACCESS__ACCESS_READ);
 	crowd_alloc(&crowd, OTHER, "mine", LONG_W);
 	grant("a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
 	crowd_write(&crowd, OWNER, "a", 1, 2);
-	open = crowd_open(&crowd, OTHER, "1001:a");
-	list = crowd_list(&crowd, OTHER, ops, 2);
+	uint64_t open = crowd_open(&crowd, OTHER, "1001:a");
+	uint64_t list = crowd_list(&crowd, OTHER, ops, 2);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, OTHER, open), NPUMEM_NOT_FOUND);
 	ck_assert_int_eq(crowd_status(&crowd, OTHER, list), NPUMEM_NOT_FOUND);
-	read = crowd_read(&crowd, OTHER, "mine");
+	uint64_t read = crowd_read(&crowd, OTHER, "mine");
 	ck_assert_int_eq(crowd_status(&crowd, OTHER, read), NPUMEM_FAILED_PRECONDITION);
 }
 
@@ -92,14 +91,12 @@ TEST(each_of_a_long_list_is_looked_at)
 /* What is under way ends before a grant takes effect. */
 TEST(a_grant_waits_for_who_looks)
 {
-	uint64_t granted;
-
 	init(NPUMEM__V1__ACCESS__ACCESS_READ);
 	crowd_alloc(&crowd, OWNER, "b", LONG_W);
 	crowd_finish_all(&crowd);
 	crowd_copy(&crowd, OWNER, "b", "a");
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	granted = grant("a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
+	uint64_t granted = grant("a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
 	ck_assert_int_eq(crowd_status(&crowd, OWNER, granted), -1);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, OWNER, granted), 0);
@@ -130,10 +127,8 @@ TEST(what_only_its_owner_may)
 
 TEST(what_came_before_it_was_taken_back_goes_on)
 {
-	uint64_t read;
-
 	init(NPUMEM__V1__ACCESS__ACCESS_READ);
-	read = crowd_read(&crowd, OTHER, "1001:a");
+	uint64_t read = crowd_read(&crowd, OTHER, "1001:a");
 	grant("a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
 	crowd_write(&crowd, OWNER, "a", 1, 2);
 	crowd_finish_all(&crowd);

@@ -11,13 +11,11 @@ FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
  * itself. */
 TEST(a_view_is_told_behind_what_its_session_wrote, .to = 2)
 {
-	uint64_t fill, view;
-
 	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_alloc(&crowd, 0, "A", LONG_W)), 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_view(&crowd, 0, "part", 0, "A", LONG_W - 1)), 0);
 	crowd_fill(&crowd, 0, "A", 1);
-	fill = crowd_fill(&crowd, 1, _i ? "A" : "part", 2);
-	view = crowd_view(&crowd, 1, "v", 0, "A", LONG_W);
+	uint64_t fill = crowd_fill(&crowd, 1, _i ? "A" : "part", 2);
+	uint64_t view = crowd_view(&crowd, 1, "v", 0, "A", LONG_W);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), -1);
 	crowd_finish_all(&crowd);
@@ -30,15 +28,13 @@ TEST(a_view_is_told_behind_what_its_session_wrote, .to = 2)
 /* It waits for what came first only: what is sent next may use it, and others go before its answer. */
 TEST(what_is_sent_behind_a_view_may_use_it)
 {
-	uint64_t view, alloc, other;
-
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_fill(&crowd, 0, "A", 1);
-	view = crowd_view(&crowd, 1, "v", 0, "A", LONG_W);
-	alloc = crowd_alloc(&crowd, 1, "B", SHORT_W);
+	uint64_t view = crowd_view(&crowd, 1, "v", 0, "A", LONG_W);
+	uint64_t alloc = crowd_alloc(&crowd, 1, "B", SHORT_W);
 	ck_assert_int_eq(crowd_status(&crowd, 1, view), -1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, alloc), 0);
-	other = crowd_fill(&crowd, 1, "B", 3);
+	uint64_t other = crowd_fill(&crowd, 1, "B", 3);
 	ck_assert_int_eq(crowd_status(&crowd, 1, other), 0);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 1, view), 0);
@@ -94,11 +90,10 @@ TEST(a_long_backlog_does_not_hold_up_other_clients_of_the_user)
 	enum { OPS = 256, LISTS = 40 };
 	static struct crowd_op ops[OPS];
 	static char names[OPS][8];
-	const struct scheduler_user *user;
 	unsigned last_turn = 0;
 	uint64_t ids[PEERS], read;
 
-	user = &crowd.peers[0].session.user->order;
+	const struct scheduler_user *user = &crowd.peers[0].session.user->order;
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_alloc(&crowd, 0, "S", SHORT_W);
 	crowd_fill(&crowd, 0, "S", 5);
@@ -148,7 +143,6 @@ static char long_names[LONG_LIST_TENSORS][8];
 static uint64_t long_list_begin(void)
 {
 	static struct crowd_op ops[LONG_LIST];
-	uint64_t id;
 
 	for (unsigned i = 0; i < LONG_LIST_TENSORS; i++) {
 		snprintf(long_names[i], sizeof(long_names[i]), "t%u", i);
@@ -157,7 +151,7 @@ static uint64_t long_list_begin(void)
 	for (unsigned i = 0; i < LONG_LIST; i++)
 		ops[i] = (struct crowd_op){.kind = 'f', .first = long_names[i % LONG_LIST_TENSORS], .value = 3};
 	loop_turns_begin(crowd.rpc);
-	id = crowd_list(&crowd, 0, ops, LONG_LIST);
+	uint64_t id = crowd_list(&crowd, 0, ops, LONG_LIST);
 	ck_assert_ptr_nonnull(crowd.peers[0].rpc.first_held);
 	ck_assert_uint_gt(crowd.peers[0].rpc.first_held->n_resolved, 0);
 	ck_assert_uint_lt(crowd.peers[0].rpc.first_held->n_resolved, LONG_LIST_TENSORS);

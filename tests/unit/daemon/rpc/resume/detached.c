@@ -78,11 +78,10 @@ static struct end *connect_as(unsigned i, uint32_t uid)
 static struct tensor *leave_behind(uint8_t *token)
 {
 	struct end *end = connect_as(0, 1001);
-	struct tensor *tensor;
 
 	ck_assert_int_eq(persist_session_begin(&end->session, false, &scene.kept.world.error), 0);
 	memcpy(token, end->session.token, PERSIST_TOKEN_BYTES);
-	tensor = world_tensor(&scene.kept.world, &end->session, "");
+	struct tensor *tensor = world_tensor(&scene.kept.world, &end->session, "");
 	rpc_peer_close(scene.rpc, &end->peer);
 	ck_assert_uint_eq(end->n_drained, 1);
 	ck_assert_ptr_nonnull(scene.rpc->detached);
@@ -97,9 +96,7 @@ static int return_by(struct end *end, const uint8_t *token, size_t bytes)
 
 TEST(only_who_has_a_token_is_waited_for)
 {
-	struct end *end;
-
-	end = connect_as(0, 1001);
+	struct end *end = connect_as(0, 1001);
 	world_tensor(&scene.kept.world, &end->session, "");
 	rpc_peer_close(scene.rpc, &end->peer);
 	ck_assert_uint_eq(end->n_drained, 1);
@@ -112,11 +109,8 @@ TEST(only_who_has_a_token_is_waited_for)
 /* The connection's session ends, and the recording is of the session that waits for the client. */
 TEST(a_recording_goes_on_with_its_session)
 {
-	struct service *service;
-	struct end *end;
-
-	service = &scene.kept.world.service;
-	end = connect_as(0, 500);
+	struct service *service = &scene.kept.world.service;
+	struct end *end = connect_as(0, 500);
 	ck_assert_int_eq(persist_session_begin(&end->session, true, &scene.kept.world.error), 0);
 	recorder_begin(&service->recorder, &end->session);
 	rpc_peer_close(scene.rpc, &end->peer);
@@ -179,12 +173,10 @@ TEST(it_ends_in_its_time_and_not_before)
 TEST(what_came_back_is_waited_for_no_more)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES];
-	struct tensor *tensor;
-	struct end *end;
 
-	tensor = leave_behind(token);
+	struct tensor *tensor = leave_behind(token);
 	clock_ns += LATER * NS_PER_SECOND;
-	end = connect_as(1, 1001);
+	struct end *end = connect_as(1, 1001);
 	ck_assert_int_eq(return_by(end, token, sizeof(token)), 0);
 	ck_assert_ptr_eq(scene.kept.world.service.sessions, &end->session);
 	ck_assert_ptr_null(end->session.next);
@@ -202,10 +194,9 @@ TEST(what_came_back_is_waited_for_no_more)
 TEST(only_the_whole_token_of_the_same_uid_is_good)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES + 1] = {0};
-	struct end *end;
 
 	leave_behind(token);
-	end = connect_as(1, 1002);
+	struct end *end = connect_as(1, 1002);
 	ck_assert_int_eq(return_by(end, token, PERSIST_TOKEN_BYTES), NPUMEM_NOT_FOUND);
 	rpc_peer_close(scene.rpc, &end->peer);
 	end = connect_as(2, 1001);
@@ -260,18 +251,16 @@ TEST(a_lookup_does_not_depend_on_how_many_sessions_there_are)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES];
 	struct session *many = calloc(MANY, sizeof(*many));
-	struct end *end;
-	uint64_t few_ns, many_ns;
 
 	scene.kept.world.service.persist.random = spread;
 	leave_behind(token);
-	end = connect_as(1, 1001);
-	few_ns = ns_of_wrong_tokens(end, token);
+	struct end *end = connect_as(1, 1001);
+	uint64_t few_ns = ns_of_wrong_tokens(end, token);
 	for (unsigned i = 0; i < MANY; i++) {
 		ck_assert_int_eq(session_init(&many[i], &scene.kept.world.service, 2000 + i % 100, 1, NULL), 0);
 		ck_assert_int_eq(persist_session_begin(&many[i], false, &scene.kept.world.error), 0);
 	}
-	many_ns = ns_of_wrong_tokens(end, token);
+	uint64_t many_ns = ns_of_wrong_tokens(end, token);
 	ck_assert_msg(many_ns < 20 * few_ns, "%" PRIu64 " ns, and with many sessions %" PRIu64, few_ns, many_ns);
 	ck_assert_int_eq(return_by(end, token, PERSIST_TOKEN_BYTES), 0);
 	for (unsigned i = 0; i < MANY; i++) {

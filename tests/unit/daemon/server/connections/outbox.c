@@ -60,14 +60,13 @@ TEST(empty_buffers_go_round)
 	struct outbox_pool pool = {.n = 0};
 	struct outbox outbox;
 	struct buffer reply;
-	const uint8_t *lent;
 	size_t n;
 
 	outbox_init(&outbox, &heap_libc);
 	outbox_borrow(&outbox, &pool);
 	ck_assert_uint_eq(outbox.tail.room, 0);
 	ck_assert_int_eq(buffer_reserve(&outbox.tail, 100), 0);
-	lent = outbox.tail.bytes;
+	const uint8_t *lent = outbox.tail.bytes;
 	outbox_return(&outbox, &pool);
 	ck_assert_uint_eq(pool.n, 1);
 	outbox_borrow(&outbox, &pool);

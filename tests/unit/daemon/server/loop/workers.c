@@ -73,7 +73,6 @@ static void raise_to(atomic_int *most, int n)
 
 static void look(struct task *task)
 {
-
 	if (!task->gives_way) {
 		uv_sleep(0);
 		return;
@@ -213,7 +212,6 @@ TEST(who_is_heard_is_made_room_for, .is_unbounded = true)
 {
 	struct task *alice[SLOTS];
 	int looks[SLOTS];
-	bool goes_on;
 
 	desk.workers.heard_moment_ns = UINT64_MAX;
 	for (unsigned i = 0; i < SLOTS; i++)
@@ -228,7 +226,7 @@ TEST(who_is_heard_is_made_room_for, .is_unbounded = true)
 		looks[i] = atomic_load(&alice[i]->looks);
 	UNTIL(&desk, atomic_load(&alice[0]->looks) > looks[0] || atomic_load(&alice[1]->looks) > looks[1]);
 	spin(5 * 1000000);
-	goes_on = atomic_load(&alice[0]->looks) > looks[0];
+	bool goes_on = atomic_load(&alice[0]->looks) > looks[0];
 	ck_assert_int_eq(atomic_load(&alice[goes_on]->looks), looks[goes_on]);
 	end_moments();
 	UNTIL(&desk, atomic_load(&alice[0]->looks) > looks[0] && atomic_load(&alice[1]->looks) > looks[1]);
@@ -240,12 +238,10 @@ TEST(who_is_heard_is_made_room_for, .is_unbounded = true)
 /* Nor do helpers take the slot that another uid is to find. */
 TEST(helpers_leave_room_too, .is_unbounded = true)
 {
-	struct task *alice;
-
 	desk_again(&heap_libc, 3);
 	desk.workers.heard_moment_ns = UINT64_MAX;
 	ck_assert_ptr_null(workers_user());
-	alice = submit(ALICE, true);
+	struct task *alice = submit(ALICE, true);
 	UNTIL(&desk, atomic_load(&alice->began));
 	ck_assert(workers_have_room(&desk.workers, &desk.users[ALICE], 2));
 	ck_assert(!workers_have_room(&desk.workers, &desk.users[ALICE], 3));
@@ -258,7 +254,6 @@ TEST(helpers_leave_room_too, .is_unbounded = true)
 TEST(what_is_long_gives_way, .is_unbounded = true)
 {
 	struct task *alice[SLOTS], *another, *bob;
-	int looks;
 
 	for (unsigned i = 0; i < SLOTS; i++)
 		alice[i] = submit(ALICE, true);
@@ -267,7 +262,7 @@ TEST(what_is_long_gives_way, .is_unbounded = true)
 	bob = submit(BOB, false);
 	UNTIL(&desk, atomic_load(&bob->began));
 	/* One goes on beside him, and the other one after him. */
-	looks = atomic_load(&alice[0]->looks) + atomic_load(&alice[1]->looks);
+	int looks = atomic_load(&alice[0]->looks) + atomic_load(&alice[1]->looks);
 	UNTIL(&desk, atomic_load(&alice[0]->looks) + atomic_load(&alice[1]->looks) > looks);
 	let_go(bob);
 	UNTIL(&desk, bob->ended);
@@ -302,13 +297,12 @@ TEST(four_users_share_two_slots, .is_unbounded = true)
 TEST(who_has_none_goes_first, .is_unbounded = true)
 {
 	enum { FOUR = 4 };
-	struct task *carol;
 
 	desk_again(&heap_libc, FOUR);
 	for (unsigned i = 0; i < 2 * FOUR; i++)
 		submit(i % 2 ? BOB : ALICE, true);
 	UNTIL(&desk, atomic_load(&desk.n_begun) == FOUR);
-	carol = submit(CAROL, true);
+	struct task *carol = submit(CAROL, true);
 	UNTIL(&desk, atomic_load(&carol->began));
 	let_all_go();
 	desk_close(&desk);

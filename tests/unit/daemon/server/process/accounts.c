@@ -124,10 +124,9 @@ TEST(the_last_uid_that_there_is)
 static void write_file(const char *path, const char *text)
 {
 	char new_path[64];
-	FILE *file;
 
 	snprintf(new_path, sizeof(new_path), "%s+", path);
-	file = fopen(new_path, "w");
+	FILE *file = fopen(new_path, "w");
 	ck_assert_ptr_nonnull(file);
 	fputs(text, file);
 	fclose(file);

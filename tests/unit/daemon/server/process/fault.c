@@ -133,13 +133,12 @@ TEST(the_operation_that_meets_it_is_told)
 {
 	struct world world;
 	struct session session;
-	struct tensor *tensor;
 	const struct segments_source source = {.reach = reach};
 
 	world_init(&world);
 	ck_assert_int_eq(session_init(&session, &world.service, 1001, 0, &world.error), 0);
 	session.segments_source = &source;
-	tensor = world_tensor(&world, &session, "x"); /* int8 [1, 8, 1, 100] */
+	struct tensor *tensor = world_tensor(&world, &session, "x"); /* int8 [1, 8, 1, 100] */
 	fault_open();
 	for (int kind = OP_WRITE; kind <= OP_READ; kind++) {
 		char *memory = map_nothing(size());

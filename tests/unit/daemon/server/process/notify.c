@@ -20,14 +20,13 @@ TEST(test_a_descriptor_is_sent_with_its_name)
 	struct notify notify = {.fd = socket(AF_UNIX, SOCK_DGRAM, 0)};
 	int systemd = socket(AF_UNIX, SOCK_DGRAM, 0), file = memfd_create("x", 0), got;
 	struct stat sent, received;
-	ssize_t n;
 
 	snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "npumem-unit-%d", (int)getpid());
 	notify.to = name;
 	notify.to_bytes = (socklen_t)(sizeof(sa_family_t) + 1 + strlen(name.sun_path + 1));
 	ck_assert_int_eq(bind(systemd, (struct sockaddr *)&name, notify.to_bytes), 0);
 	ck_assert_int_eq(notify_keep(&notify, file, "npumem-memory"), 0);
-	n = recvmsg(systemd, &message, 0);
+	ssize_t n = recvmsg(systemd, &message, 0);
 	ck_assert_int_gt(n, 0);
 	text[n] = 0;
 	ck_assert_str_eq(text, "FDSTORE=1\nFDNAME=npumem-memory");

@@ -82,12 +82,11 @@ static bool told(struct systemd *systemd)
 	struct msghdr message = {
 		.msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
 	ssize_t n = recvmsg(systemd->socket, &message, 0);
-	const char *name;
 
 	if (n < 0)
 		return false;
 	text[n] = 0;
-	name = strstr(text, "\nFDNAME=");
+	const char *name = strstr(text, "\nFDNAME=");
 	ck_assert_ptr_nonnull(name);
 	name += strlen("\nFDNAME=");
 	if (strncmp(text, "FDSTOREREMOVE=1\n", 16) == 0) {
@@ -126,11 +125,9 @@ static void pass_on(const struct systemd *systemd)
 
 static int try_it(struct systemd *systemd, const struct options *options, struct state *state, char *error)
 {
-	int status;
-
 	*state = (struct state){0};
 	error[0] = 0;
-	status = state_open(state, options, &systemd->notify, &heap_libc, error, STORE_ERROR_BYTES);
+	int status = state_open(state, options, &systemd->notify, &heap_libc, error, STORE_ERROR_BYTES);
 	while (told(systemd))
 		;
 	return status;
@@ -149,12 +146,11 @@ TEST(test_the_next_process_goes_on_with_what_was_kept)
 {
 	struct systemd systemd;
 	struct state state;
-	unsigned n;
 
 	systemd_begin(&systemd);
 	open_it(&systemd, 4096, &state);
 	ck_assert(state.found->is_new);
-	n = systemd.n_kept;
+	unsigned n = systemd.n_kept;
 	ck_assert_uint_gt(n, 1);
 	for (unsigned i = 0; i < n; i++)
 		ck_assert_int_eq(strncmp(systemd.names[i], ACTIVATE_KEPT, strlen(ACTIVATE_KEPT)), 0);
@@ -202,11 +198,10 @@ TEST(test_a_state_of_other_options_is_refused)
 	char error[STORE_ERROR_BYTES];
 	struct systemd systemd;
 	struct state state;
-	unsigned n;
 
 	systemd_begin(&systemd);
 	open_it(&systemd, 4096, &state);
-	n = systemd.n_kept;
+	unsigned n = systemd.n_kept;
 	memcpy(state.memory, "kept", 4);
 	state_close(&state, true);
 
@@ -232,14 +227,13 @@ TEST(test_a_state_of_other_options_is_set_aside)
 	char directory[] = "/tmp/npumem-aside-XXXXXX", folder[200], error[STORE_ERROR_BYTES];
 	struct systemd systemd;
 	struct state state;
-	unsigned n;
 
 	ck_assert_ptr_nonnull(mkdtemp(directory));
 	setenv("STATE_DIRECTORY", directory, 1);
 	options.set_aside = 1;
 	systemd_begin(&systemd);
 	open_it(&systemd, 4096, &state);
-	n = systemd.n_kept;
+	unsigned n = systemd.n_kept;
 	memcpy(state.memory, "kept", 4);
 	state_close(&state, true);
 

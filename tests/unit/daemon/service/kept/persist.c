@@ -80,10 +80,8 @@ TEST(a_token_without_memory_is_refused)
 
 TEST(seals_and_names_and_ends_are_kept)
 {
-	struct tensor *tensor;
-
 	lasting_begin(&kept, &kept.session);
-	tensor = world_tensor(&kept.world, &kept.session, "t");
+	struct tensor *tensor = world_tensor(&kept.world, &kept.session, "t");
 	device_lose(kept.world.device, tensor, 0, -1);
 	ck_assert_int_eq(tensors_seal(&kept.session, tensor, &kept.world.error), NPUMEM_DATA_LOST);
 	lasting_restart(&kept);
@@ -245,13 +243,12 @@ TEST(all_of_a_free_takes_effect_on_a_full_disk)
 TEST(a_change_that_cannot_be_kept_is_refused)
 {
 	static const struct store_hooks hooks = {.fail = fail_when_full};
-	struct tensor *tensor;
 
 	kept.hooks = &hooks;
 	lasting_restart(&kept);
 	lasting_begin(&kept, &kept.session);
 	kept.session.request = 1;
-	tensor = world_tensor(&kept.world, &kept.session, "t");
+	struct tensor *tensor = world_tensor(&kept.world, &kept.session, "t");
 	/* So that there is a cell. */
 	kept.session.request = 2;
 	ck_assert_int_eq(tensors_rename(&kept.session, tensor, "old", &kept.world.error), 0);

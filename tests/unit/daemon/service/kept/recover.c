@@ -110,11 +110,10 @@ static const struct {
 TEST(a_cell_that_cannot_be_costs_that_tensor_alone, .to = sizeof(changes) / sizeof(changes[0]))
 {
 	struct tensor *tensor;
-	uint64_t lost;
 
 	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
 	world_tensor(&kept.world, &kept.session, "first");
-	lost = world_tensor(&kept.world, &kept.session, "second")->handle;
+	uint64_t lost = world_tensor(&kept.world, &kept.session, "second")->handle;
 	world_tensor(&kept.world, &kept.session, "third");
 	change("second", changes[_i].with);
 	lasting_restart(&kept);
@@ -177,10 +176,9 @@ static void flip(const char *name)
 TEST(a_damaged_slot_is_never_used_again)
 {
 	enum { TENSORS = 60 };
-	uint64_t lost;
 
 	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
-	lost = world_tensor(&kept.world, &kept.session, "damaged")->handle;
+	uint64_t lost = world_tensor(&kept.world, &kept.session, "damaged")->handle;
 	world_tensor(&kept.world, &kept.session, "other");
 	flip("damaged");
 	lasting_restart(&kept);
@@ -197,12 +195,11 @@ TEST(a_damaged_slot_is_never_used_again)
 
 TEST(what_was_being_written_is_lost)
 {
-	struct tensor *tensor;
 	struct device_state state;
 	struct store_write *write;
 
 	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
-	tensor = world_tensor(&kept.world, &kept.session, "cut");
+	struct tensor *tensor = world_tensor(&kept.world, &kept.session, "cut");
 	world_tensor(&kept.world, &kept.session, "whole");
 	ck_assert_int_eq(store_write_begin(kept.store, tensor->handle, 10, 20, &write), 0);
 	/* Of one that is gone by then nothing is said. */

@@ -23,18 +23,16 @@ static void release(struct session *session, uint64_t request, struct tensor *te
 TEST(a_tensor_tells_who_made_it_and_a_result_when_it_is_gone)
 {
 	struct tensor *tensor, *made[2] = {NULL, NULL};
-	const struct result *result;
-	uint64_t handle;
 
 	tensor = make(&kept.session, 4, "a");
-	handle = tensor->handle;
+	uint64_t handle = tensor->handle;
 	results_made(&kept.session, 4, made, 2);
 	ck_assert_ptr_eq(made[0], tensor);
 	ck_assert_ptr_null(made[1]);
 	ck_assert_uint_eq(kept.session.n_results, 0);
 	release(&kept.session, 5, tensor);
 	ck_assert_uint_eq(kept.session.n_results, 2);
-	result = results_next(&kept.session, 4, NULL);
+	const struct result *result = results_next(&kept.session, 4, NULL);
 	ck_assert_uint_eq(result->kept.kind, RESULTS_MADE);
 	ck_assert_uint_eq(result->kept.handle, handle);
 	ck_assert_ptr_null(results_next(&kept.session, 4, result));
@@ -205,9 +203,7 @@ TEST(of_the_tensors_that_it_made_the_latest_are_known)
 
 TEST(they_count_as_what_the_uid_holds)
 {
-	uint64_t *now;
-
-	now = &kept.session.user->now[LIMITS_REQUEST_BYTES];
+	uint64_t *now = &kept.session.user->now[LIMITS_REQUEST_BYTES];
 	kept.world.service.limits.ordinary.most[LIMITS_REQUEST_BYTES] = 3 * sizeof(struct result);
 	for (kept.session.request = 1; kept.session.request < 6; kept.session.request++)
 		results_put(&kept.session, (struct results_cell){.kind = RESULTS_FREED});

@@ -56,11 +56,10 @@ TEST(these_and_no_others)
 TEST(they_go)
 {
 	struct session *found = scene.kept.found;
-	uint32_t n_cells;
 
 	for (uint64_t id = 1; id < 200; id += 2)
 		add(&scene.session, id, id);
-	n_cells = store_n_cells(scene.kept.store, STORE_RESULTS);
+	uint32_t n_cells = store_n_cells(scene.kept.store, STORE_RESULTS);
 	results_answered(&scene.session, 100);
 	persist_commit(&scene.kept.world.service.persist);
 	restart();
@@ -98,7 +97,6 @@ TEST(they_go_with_the_session)
 /* Where a range has no room, too many count as stale, and never too few. */
 TEST(without_room)
 {
-	const struct persist_cells *results;
 	struct npumem_error error = {.status = 0};
 	uint32_t at;
 
@@ -115,7 +113,7 @@ TEST(without_room)
 	lasting_deinit(&scene.kept);
 	/* No cell at all. */
 	scene_init(&scene);
-	results = &scene.kept.world.service.persist.results;
+	const struct persist_cells *results = &scene.kept.world.service.persist.results;
 	while (results->n || results->n_cells < results->room)
 		ck_assert_int_eq(persist_take_cell(&scene.kept.world.service, STORE_RESULTS, 1, &at, &error), 0);
 	scene.kept.world.fail_at = scene.kept.world.n_allocs + 1;

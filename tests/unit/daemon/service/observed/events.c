@@ -78,13 +78,12 @@ TEST(of_tensors_each_kind_is_for_the_uids_that_may_use_them)
 	enum { MINE, STRANGER, ADMIN, SECOND, GRANTED, N };
 	struct session second, granted;
 	struct events_subscriber *to[N];
-	struct tensor *named, *unnamed;
 	struct event event;
 
 	ck_assert_int_eq(session_init(&second, &hall.world.service, 1001, 14, NULL), 0);
 	ck_assert_int_eq(session_init(&granted, &hall.world.service, 1003, 15, NULL), 0);
-	named = world_tensor(&hall.world, &hall.mine, "x");
-	unnamed = world_tensor(&hall.world, &hall.mine, "");
+	struct tensor *named = world_tensor(&hall.world, &hall.mine, "x");
+	struct tensor *unnamed = world_tensor(&hall.world, &hall.mine, "");
 	ck_assert_int_eq(tensors_grant(&hall.mine, named, 1003, RECORD_READ, &hall.world.error), 0);
 	to[MINE] = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
 	to[STRANGER] = events_subscribe(&hall.world.service, &hall.stranger, NULL, ALL);
@@ -132,10 +131,10 @@ TEST(refusals_are_for_their_own_uid)
 
 TEST(only_the_kinds_that_were_asked_for)
 {
-	struct events_subscriber *to;
 	struct event event;
 
-	to = events_subscribe(&hall.world.service, &hall.mine, NULL, 1 << EVENTS_SEALED | 1 << EVENTS_CLIENT_GONE);
+	struct events_subscriber *to = events_subscribe(&hall.world.service, &hall.mine, NULL,
+							1 << EVENTS_SEALED | 1 << EVENTS_CLIENT_GONE);
 	world_tensor(&hall.world, &hall.mine, "x");
 	ck_assert(!events_take(to, &event));
 	events_client_gone(&hall.stranger);
@@ -149,10 +148,9 @@ TEST(only_the_kinds_that_were_asked_for)
 
 TEST(the_oldest_are_lost_and_counted_once)
 {
-	struct events_subscriber *to;
 	struct event event = {.kind = EVENTS_PROGRESS};
 
-	to = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
+	struct events_subscriber *to = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
 	for (event.done = 1; event.done <= EVENTS_RING + 5; event.done++)
 		events_put(to, &event);
 	ck_assert(events_take(to, &event));
@@ -178,17 +176,16 @@ static struct tensor *take(int64_t w)
 
 TEST(low_space_is_told_once_until_there_was_enough)
 {
-	struct events_subscriber *to;
-	struct tensor *small, *smaller;
 	struct event event;
 
-	to = events_subscribe(&hall.world.service, &hall.mine, NULL, 1 << EVENTS_LOW_SPACE);
+	struct events_subscriber *to =
+		events_subscribe(&hall.world.service, &hall.mine, NULL, 1 << EVENTS_LOW_SPACE);
 	take(7168); /* 1024 of 8192 left: 12.5 % */
 	ck_assert(!events_take(to, &event));
-	small = take(256);
+	struct tensor *small = take(256);
 	ck_assert(events_take(to, &event));
 	ck_assert_uint_eq(event.bytes, 768);
-	smaller = take(128);
+	struct tensor *smaller = take(128);
 	service_release(&hall.world.service, smaller);
 	service_release(&hall.world.service, small);
 	small = take(256);
@@ -204,9 +201,8 @@ TEST(the_line)
 {
 	struct events_subscriber *to[4];
 	struct event event = {.kind = EVENTS_PROGRESS};
-	struct events *events;
 
-	events = &hall.world.service.events;
+	struct events *events = &hall.world.service.events;
 	for (unsigned i = 0; i < 4; i++)
 		to[i] = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
 	ck_assert_ptr_null(events_next_ready(events));
@@ -227,12 +223,11 @@ TEST(what_is_told_alike_is_held_once)
 {
 	struct events_subscriber *to[4];
 	struct event event;
-	size_t n_alive;
 
 	for (unsigned i = 0; i < 3; i++)
 		to[i] = events_subscribe(&hall.world.service, i == 1 ? &hall.admin : &hall.mine, NULL, ALL);
 	to[3] = events_subscribe(&hall.world.service, &hall.mine, NULL, 1 << EVENTS_SEALED);
-	n_alive = hall.world.n_alive;
+	size_t n_alive = hall.world.n_alive;
 	events_client_gone(&hall.mine);
 	ck_assert_uint_eq(hall.world.n_alive, n_alive + 1);
 	ck_assert(events_take(to[0], &event));
@@ -258,10 +253,9 @@ TEST(what_is_told_alike_is_held_once)
 
 TEST(one_without_host_memory_is_lost)
 {
-	struct events_subscriber *to;
 	struct event event;
 
-	to = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
+	struct events_subscriber *to = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
 	hall.world.fail_at = hall.world.n_allocs + 1;
 	events_client_gone(&hall.mine);
 	ck_assert(!events_take(to, &event));

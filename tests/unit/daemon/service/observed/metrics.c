@@ -21,9 +21,8 @@ TEST(answers_are_counted_thrice)
 {
 	struct session a, b;
 	struct metrics_event event = {.call = 3, .status = 0, .bytes_in = 5, .bytes_out = 7, .ns = 1500};
-	struct metrics *metrics;
 
-	metrics = &world.service.metrics;
+	struct metrics *metrics = &world.service.metrics;
 	ck_assert_int_eq(session_init(&a, &world.service, 1001, 0, &world.error), 0);
 	ck_assert_int_eq(session_init(&b, &world.service, 1001, 0, &world.error), 0);
 	ck_assert_ptr_eq(a.user, b.user);
@@ -53,9 +52,7 @@ TEST(answers_are_counted_thrice)
 
 TEST(the_longest_turn_is_forgotten_with_the_turn_that_asks)
 {
-	struct metrics_loop *loop;
-
-	loop = &world.service.metrics.loop;
+	struct metrics_loop *loop = &world.service.metrics.loop;
 	metrics_turn(&world.service.metrics, 5000, 40, 0);
 	metrics_turn(&world.service.metrics, 3000, 50, 7);
 	ck_assert_uint_eq(loop->longest_ns, 5000);

@@ -77,10 +77,8 @@ static size_t drain_one(struct recorder *recorder, unsigned *n_parts)
 
 TEST(who_may_start_and_when)
 {
-	struct tensor *tensor;
-
 	ck_assert_int_eq(start(&scene.user), NPUMEM_PERMISSION_DENIED);
-	tensor = world_tensor(&scene.world, &scene.user, "x");
+	struct tensor *tensor = world_tensor(&scene.world, &scene.user, "x");
 	ck_assert_int_eq(start(&scene.admin), NPUMEM_FAILED_PRECONDITION);
 	ck_assert(strstr(scene.world.error.message, "there are 1: free them, or begin with a snapshot"));
 	service_release(&scene.world.service, tensor);
@@ -323,10 +321,8 @@ TEST(sessions_begin_with_what_they_share_and_end)
 /* One op from its check to its end, with what is recorded of it. */
 static struct recorder_transfer *transfer(struct op *op)
 {
-	struct recorder_transfer *transfer;
-
 	ck_assert_int_eq(operations_check(&scene.user, op, &scene.world.error), 0);
-	transfer = transfer_new(&scene.user, op);
+	struct recorder_transfer *transfer = transfer_new(&scene.user, op);
 	ck_assert_int_eq(operations_run(&scene.user, op, &scene.world.error), 0);
 	if (transfer)
 		transfer_take(&scene.user, op, transfer);
@@ -339,7 +335,6 @@ TEST(what_operations_move_is_read_back)
 {
 	struct segment *segment;
 	struct tensor *tensor;
-	struct recorder_transfer *moved;
 	struct op op = {.kind = OP_WRITE, .first = 0, .count = -1};
 	uint8_t dense[800];
 
@@ -354,7 +349,7 @@ TEST(what_operations_move_is_read_back)
 	op.system.stride = (struct npumem_dims){1, 300, 1, 2};
 	for (unsigned i = 0; i < sizeof(dense); i++)
 		dense[i] = shared_bytes[40 + i / 100 * 300 + i % 100 * 2];
-	moved = transfer(&op);
+	struct recorder_transfer *moved = transfer(&op);
 	ck_assert_ptr_nonnull(moved);
 	ck_assert(!moved->is_read && moved->bytes == 800 && moved->segment == segment->id && moved->offset == 40);
 	ck_assert_mem_eq(moved->data, dense, 800);
@@ -439,20 +434,19 @@ static void write_bytes(struct tensor *tensor, int64_t first, int64_t count, int
 
 TEST(numbers_of_what_is_there)
 {
-	struct checksum *before, *after;
 	struct tensor *x, *y;
 	uint8_t npu[8192];
 
 	x = world_tensor(&scene.world, &scene.user, "x");
 	y = world_tensor(&scene.world, &scene.user, "y");
 	write_bytes(x, 0, 800, 1);
-	before = sum();
+	struct checksum *before = sum();
 	ck_assert_uint_eq(before->n_local, 8);
 	device_peek(scene.world.device, 3, 0, sizeof(npu), npu);
 	ck_assert_uint_eq(before->local[3], crc32(0, npu, sizeof(npu)));
 	/* By place and by name: the data of y in x's stead is another device. */
 	write_bytes(y, 0, 800, 1);
-	after = sum();
+	struct checksum *after = sum();
 	ck_assert_uint_ne(after->hash, before->hash);
 	checksum_free(after);
 	service_release(&scene.world.service, y);

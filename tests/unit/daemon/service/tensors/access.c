@@ -40,10 +40,9 @@ static int find(struct session *session, uint64_t handle, const char *name, stru
 {
 	struct access_ref ref = {handle, name};
 	struct tensor *tensor = NULL;
-	int status;
 
 	npumem_error_clear(&p.world.error);
-	status = access_find(session, &ref, ACCESS_READ, &tensor, &p.world.error);
+	int status = access_find(session, &ref, ACCESS_READ, &tensor, &p.world.error);
 	ck_assert_ptr_eq(tensor, expected);
 	ck_assert_int_eq(p.world.error.status, status);
 	return status;
@@ -51,10 +50,8 @@ static int find(struct session *session, uint64_t handle, const char *name, stru
 
 TEST(who_finds_what)
 {
-	uint64_t named, anonymous;
-
-	named = p.named->handle;
-	anonymous = p.anonymous->handle;
+	uint64_t named = p.named->handle;
+	uint64_t anonymous = p.anonymous->handle;
 	ck_assert_int_eq(find(&p.alice, named, "", p.named), 0);
 	ck_assert_int_eq(find(&p.alice, 0, "x", p.named), 0);
 	ck_assert_int_eq(find(&p.alice, 0, "1001:x", p.named), 0);
@@ -76,9 +73,8 @@ TEST(who_finds_what)
 TEST(what_is_hidden_is_told_as_if_it_were_not)
 {
 	char hidden[NPUMEM_MESSAGE_BYTES], text[NPUMEM_MESSAGE_BYTES];
-	uint64_t handle;
 
-	handle = p.named->handle;
+	uint64_t handle = p.named->handle;
 	find(&p.bob, handle, "", NULL);
 	strcpy(hidden, p.world.error.message);
 	ck_assert_uint_eq(p.world.error.n_fields, 0);
@@ -148,12 +144,11 @@ static int dump_check(const struct session *session, int64_t npu, int64_t offset
 
 TEST(who_may_dump)
 {
-	int64_t offset, bytes, end;
 	struct npumem_error *error = &p.world.error;
 
-	offset = tensor_place(p.anonymous).offset;
-	bytes = tensor_place(p.anonymous).bytes_per_npu;
-	end = offset + bytes;
+	int64_t offset = tensor_place(p.anonymous).offset;
+	int64_t bytes = tensor_place(p.anonymous).bytes_per_npu;
+	int64_t end = offset + bytes;
 	ck_assert_int_eq(dump_check(&p.alice, 0, 0, end, error), 0);
 	ck_assert_int_eq(dump_check(&p.alice_again, 0, 0, end, error), NPUMEM_PERMISSION_DENIED);
 	ck_assert_int_eq(dump_check(&p.alice_again, 0, 0, offset, error), 0);

@@ -27,13 +27,12 @@ static int alloc(struct session *session, int64_t address, bool is_pinned)
 	struct device_request request = world_request(8, 8);
 	const char *name = "";
 	struct tensor *tensor;
-	int status;
 
 	request.spec.address = address;
 	request.spec.layout = NPUMEM_COMPACT;
 	request.pinned = is_pinned;
 	npumem_error_clear(&p.world.error);
-	status = tensors_alloc(session, &request, &name, 1, &tensor, &p.world.error);
+	int status = tensors_alloc(session, &request, &name, 1, &tensor, &p.world.error);
 	world_check(&p.world);
 	return status;
 }

@@ -154,11 +154,10 @@ TEST(a_view_counts_with_its_base)
 
 TEST(a_new_tensor_is_described_without_counting)
 {
-	struct tensor *tensor;
 	struct tensors_description fresh, counted;
 	struct device_state state;
 
-	tensor = world_tensor(&bench.world, &bench.session, "x");
+	struct tensor *tensor = world_tensor(&bench.world, &bench.session, "x");
 	tensors_new_state(tensor, &state);
 	tensors_describe(&bench.session, tensor, &state, &fresh);
 	tensors_describe(&bench.session, tensor, NULL, &counted);
@@ -240,10 +239,9 @@ TEST(a_search_is_charged_between_steps)
 				      .labels = names,
 				      .n = 1,
 				      .tensors = tensors};
-	const uint64_t *now;
 	int64_t steps = 1;
 
-	now = &bench.session.user->now[LIMITS_REQUEST_BYTES];
+	const uint64_t *now = &bench.session.user->now[LIMITS_REQUEST_BYTES];
 	ck_assert_int_eq(tensors_alloc(&bench.session, &all, names, 1, tensors, &bench.world.error), 0);
 	more.reuse = NPUMEM_UNCHECKED;
 	ck_assert_int_eq(tensors_alloc_begin(&alloc, &bench.world.error), 0);
@@ -272,11 +270,9 @@ TEST(host_memory_is_charged)
 	struct tensor *tensors[2], *view;
 	struct npumem_dims same = {1, 8, 1, 10};
 	struct limits *most = &bench.world.service.limits.ordinary;
-	const uint64_t *now;
-	uint64_t one;
 
-	now = &bench.session.user->now[LIMITS_HOST_BYTES];
-	one = device_host_bytes(bench.world.service.device, 0);
+	const uint64_t *now = &bench.session.user->now[LIMITS_HOST_BYTES];
+	uint64_t one = device_host_bytes(bench.world.service.device, 0);
 	ck_assert_uint_gt(one, sizeof(struct tensor) + sizeof(struct record));
 	ck_assert_uint_gt(device_host_bytes(bench.world.service.device, 1), one);
 	ck_assert_int_eq(alloc(names, 2, tensors), 0);

@@ -30,7 +30,6 @@ static void keep_piece(const struct store_piece *piece)
 static void set_up(void)
 {
 	struct store_piece piece = {.is_last = false};
-	char *text;
 
 	state_set_up();
 	state_open();
@@ -44,7 +43,7 @@ static void set_up(void)
 	}
 	store_image_end(state.store);
 	state_close(true);
-	text = state_read(state_path_in(copy, MANIFEST_NAME), &whole_bytes);
+	char *text = state_read(state_path_in(copy, MANIFEST_NAME), &whole_bytes);
 	ck_assert_uint_le(whole_bytes + sizeof(uint32_t), sizeof(whole.bytes));
 	memcpy(whole.bytes, text, whole_bytes);
 	free(text);

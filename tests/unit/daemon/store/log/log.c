@@ -719,14 +719,13 @@ static uint64_t first_seq(void)
 TEST(it_begins_anew_after_many_pages)
 {
 	enum { PAGES = 4096, A_ROUND = 64 };
-	uint64_t seq;
 
 	state.options.memory_bytes = (uint64_t)PAGES * FORMAT_PAGE_BYTES;
 	state.options.log_bytes = 4 << 20;
 	open_durable();
 	keep(0, 'a', 1);
 	flush();
-	seq = first_seq();
+	uint64_t seq = first_seq();
 	for (unsigned i = 0; i < PAGES; i++) {
 		keep(i * (size_t)FORMAT_PAGE_BYTES, 'b', 1);
 		if (i % A_ROUND == A_ROUND - 1)

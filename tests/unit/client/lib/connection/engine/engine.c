@@ -345,16 +345,12 @@ static void *slow_daemon(void *context)
 	memset(data, 0x5a, sizeof(data));
 	for (unsigned i = 0; i < 64; i++) {
 		Npumem__V1__Request *request = peer_request(peer);
-		Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 		Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 		if (request->call_case == NPUMEM__V1__REQUEST__CALL_READ) {
 			done.data.data = data;
 			done.data.len = sizeof(data);
 		}
-		response.id = request->id;
-		response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
-		response.done = &done;
-		peer_answer(peer, &response);
+		PEER_ANSWER(peer, request->id, done, DONE, &done);
 		npumem__v1__request__free_unpacked(request, NULL);
 	}
 	return NULL;

@@ -51,14 +51,10 @@ static uint64_t expect_share(const struct door *door, uint64_t segment, bool aga
 
 static void answer_share(const struct door *door, uint64_t id, uint64_t segment)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Shared shared = NPUMEM__V1__SHARED__INIT;
 	shared.segment = segment;
 	shared.bytes = 4096;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SHARED;
-	response.shared = &shared;
-	peer_answer(&door->peer, &response);
+	PEER_ANSWER(&door->peer, id, shared, SHARED, &shared);
 }
 
 /* Answers the next request, which is of this kind, with an empty result. */
@@ -356,16 +352,12 @@ TEST(in_an_event_loop)
 /* Who ends a daemon is told so when it ends. */
 TEST(the_end_that_one_asked_for)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__ShuttingDown shutting_down = NPUMEM__V1__SHUTTING_DOWN__INIT;
 	struct told told = {.times = 0};
 	struct door door;
 	door_open(&door);
 	npumem_shutdown_async(door.peer.npumem, told_callback, &told, NULL, NULL);
-	response.id = 2;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SHUTTING_DOWN;
-	response.shutting_down = &shutting_down;
-	peer_answer(&door.peer, &response);
+	PEER_ANSWER(&door.peer, 2, shutting_down, SHUTTING_DOWN, &shutting_down);
 	ck_assert_int_eq(door_process(&door), 0);
 	ck_assert_int_eq(told.times, 1);
 	door_cut(&door);

@@ -41,10 +41,9 @@ TEST(one_task)
 {
 	const struct crowd_op ops[] = {
 		{0, 'c', "b", "a", 0}, {0, 'f', "short", NULL, 7}, {0, 'k', "b", "c", 0}, {0, 'c', "d", "c", 0}};
-	uint64_t list;
 
 	init();
-	list = crowd_list(&crowd, 0, ops, 4);
+	uint64_t list = crowd_list(&crowd, 0, ops, 4);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	crowd_finish(&crowd, 0);
 	ck_assert_uint_eq(crowd.n_tasks, 0);
@@ -61,10 +60,9 @@ TEST(one_task)
 static void check_refused(const struct crowd_op *ops, unsigned n, unsigned index, int status)
 {
 	char begin[16];
-	uint64_t list;
 
 	init();
-	list = crowd_list(&crowd, 0, ops, n);
+	uint64_t list = crowd_list(&crowd, 0, ops, n);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), status);
 	ck_assert_uint_eq(n_done(list), index);
@@ -97,10 +95,9 @@ TEST(what_is_no_part)
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0},	      {0, 'r', "b", NULL, 0},
 				       {0, 'c', "c", "b", 0},	      {5, 'c', "d", "c", 0},
 				       {5, 'k', "a", "unwritten", 0}, {0, 'r', "d", NULL, 0}};
-	uint64_t list;
 
 	init();
-	list = crowd_list(&crowd, 0, ops, 6);
+	uint64_t list = crowd_list(&crowd, 0, ops, 6);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
 	ck_assert_uint_eq(n_done(list), 6);
@@ -112,10 +109,9 @@ TEST(what_is_no_part)
 TEST(a_group_stays_one)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {5, 'c', "d", "a", 0}, {5, 'k', "d", "c", 0}};
-	uint64_t list;
 
 	init();
-	list = crowd_list(&crowd, 0, ops, 3);
+	uint64_t list = crowd_list(&crowd, 0, ops, 3);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_ABORTED);
 	ck_assert_uint_eq(n_done(list), 1);
@@ -143,12 +139,11 @@ TEST(cancelled)
 TEST(others_wait)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "b", "c", 0}, {0, 'c', "d", "c", 0}};
-	uint64_t list, frees, fills;
 
 	init();
-	list = crowd_list(&crowd, 0, ops, 3);
-	frees = crowd_free(&crowd, 0, "c");
-	fills = crowd_fill(&crowd, 1, "d", 5);
+	uint64_t list = crowd_list(&crowd, 0, ops, 3);
+	uint64_t frees = crowd_free(&crowd, 0, "c");
+	uint64_t fills = crowd_fill(&crowd, 1, "d", 5);
 	ck_assert_int_eq(crowd_status(&crowd, 0, frees), -1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, fills), -1);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
@@ -162,11 +157,10 @@ TEST(others_wait)
 TEST(no_thread)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "a", "c", 0}};
-	uint64_t list;
 
 	init();
 	crowd.no_threads = true;
-	list = crowd_list(&crowd, 0, ops, 2);
+	uint64_t list = crowd_list(&crowd, 0, ops, 2);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_uint_eq(n_done(list), 0);
 	ck_assert_uint_eq(scratch(), 0);

@@ -11,9 +11,8 @@ FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
 TEST(what_is_written_is_read)
 {
 	uint8_t data[128];
-	uint64_t handle;
 
-	handle = talk_tensor(&talk, "x");
+	uint64_t handle = talk_tensor(&talk, "x");
 	for (unsigned i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7);
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, 0), NPUMEM_FAILED_PRECONDITION);
@@ -39,9 +38,8 @@ TEST(what_a_transfer_refuses)
 	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__ReadRequest read = NPUMEM__V1__READ_REQUEST__INIT;
 	uint8_t data[200] = {0};
-	uint64_t handle;
 
-	handle = talk_tensor(&talk, "x");
+	uint64_t handle = talk_tensor(&talk, "x");
 	ck_assert_int_eq(talk_fill(&talk, handle, 1), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, bad[i][0], bad[i][1]), NPUMEM_INVALID);
@@ -64,14 +62,13 @@ TEST(data_comes_in_whole_elements)
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
 	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
-	uint64_t handle;
 
 	allocation.spec = talk_spec(&spec, 2, 2);
 	allocation.spec->dtype = NPUMEM__V1__DTYPE__INT32;
 	request.n_tensors = 1;
 	request.tensors = &list;
 	ck_assert_int_eq(TALK(&talk, alloc, ALLOC, &request), 0);
-	handle = talk.response->allocated->tensors[0]->handle;
+	uint64_t handle = talk.response->allocated->tensors[0]->handle;
 	ck_assert_int_eq(talk_write_as(&talk, &talk.session, handle, 0, "0123456", 7), NPUMEM_INVALID);
 	talk_says(&talk, "7 bytes");
 	ck_assert_int_eq(talk_write_as(&talk, &talk.session, handle, 0, "0123456789abcdef", 16), 0);
@@ -86,14 +83,12 @@ TEST(a_read_beyond_a_frame_is_refused_before_it_is_gathered)
 		.geometry = {.n_npus = 64, .npu_bytes = 512 << 10, .n_banks = 8, .eu_bytes = 128},
 		.uninitialized = NPUMEM_ALLOW,
 	};
-	uint64_t handle;
-	size_t allocs;
 
 	talk_again(&talk, &options);
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "big", 64, 270000), 0);
-	handle = talk.response->allocated->tensors[0]->handle;
+	uint64_t handle = talk.response->allocated->tensors[0]->handle;
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, 1), 0);
-	allocs = talk.world.n_allocs;
+	size_t allocs = talk.world.n_allocs;
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, 0), NPUMEM_INVALID);
 	talk_says(&talk, "17280112");
 	talk_says(&talk, "16777216");
@@ -117,7 +112,6 @@ static int copy(uint64_t to, uint64_t from)
 TEST(copies_and_fills)
 {
 	Npumem__V1__FillRequest fill = NPUMEM__V1__FILL_REQUEST__INIT;
-	Npumem__V1__Ref ref;
 	uint64_t a, b;
 
 	a = talk_tensor(&talk, "a");
@@ -129,7 +123,7 @@ TEST(copies_and_fills)
 	ck_assert_uint_eq(talk.response->done->data.data[127], 0x80);
 	ck_assert_int_eq(copy(b, 0), NPUMEM_INVALID);
 	ck_assert_int_eq(copy(b, 999), NPUMEM_NOT_FOUND);
-	ref = talk_ref(a, "");
+	Npumem__V1__Ref ref = talk_ref(a, "");
 	fill.tensor = &ref;
 	ck_assert_int_eq(TALK(&talk, fill, FILL, &fill), NPUMEM_INVALID);
 	fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_REAL;

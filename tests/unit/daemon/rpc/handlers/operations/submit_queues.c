@@ -7,12 +7,11 @@ FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
 static void check(const struct crowd_op *ops, unsigned n, const char *runs, const char *does_not)
 {
 	static const char *const names[] = {"a", "b", "c", "d", "unwritten"};
-	uint64_t list;
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		crowd_alloc(&crowd, 0, names[i], SHORT_W);
 	crowd_fill(&crowd, 0, "a", 1);
-	list = crowd_list(&crowd, 0, ops, n);
+	uint64_t list = crowd_list(&crowd, 0, ops, n);
 	crowd_finish_all(&crowd);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_FAILED_PRECONDITION);
 	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_read(&crowd, 0, runs)), 0);
