@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/npumem.pb-c.h"
+#include "tests/support/message.h"
 #include "tests/support/test.h"
 
 /* A heap that counts, and can fail its i-th allocation and all after it. */
@@ -33,11 +34,7 @@ static void counter_free(void *ctx, void *memory)
 /* A message with something of everything: lists, merged duplicates, unknown fields, strings, bytes. */
 static size_t sample_pack(uint8_t *to)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__SubmitRequest submit = NPUMEM__V1__SUBMIT_REQUEST__INIT;
 	Npumem__V1__Operation operations[40], *list[40];
-	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
-	Npumem__V1__RunRequest run = NPUMEM__V1__RUN_REQUEST__INIT;
 	Npumem__V1__Ref ref = NPUMEM__V1__REF__INIT;
 	Npumem__V1__Operand operand = NPUMEM__V1__OPERAND__INIT, *operands[3] = {&operand, &operand, &operand};
 	Npumem__V1__Param param = NPUMEM__V1__PARAM__INIT, *params[2] = {&param, &param};
@@ -45,17 +42,15 @@ static size_t sample_pack(uint8_t *to)
 	uint8_t data[100] = {1, 2, 3};
 
 	ref.name = "weights.0";
-	write.tensor = &ref;
-	write.data = (ProtobufCBinaryData){sizeof(data), data};
+	Npumem__V1__WriteRequest write = {MESSAGE(write_request), .tensor = &ref,
+					  .data = (ProtobufCBinaryData){sizeof(data), data}};
 	operand.role = "in";
 	operand.tensor = &ref;
 	param.key = NPUMEM__V1__PARAM_KEY__PARAM_PADDING;
 	param.n_values = 4;
 	param.values = values;
-	run.n_operands = 3;
-	run.operands = operands;
-	run.n_params = 2;
-	run.params = params;
+	Npumem__V1__RunRequest run = {MESSAGE(run_request), .n_operands = 3, .operands = operands, .n_params = 2,
+				      .params = params};
 	for (unsigned i = 0; i < 40; i++) {
 		npumem__v1__operation__init(&operations[i]);
 		list[i] = &operations[i];
@@ -67,11 +62,9 @@ static size_t sample_pack(uint8_t *to)
 		else
 			operations[i].run = &run;
 	}
-	submit.n_operations = 40;
-	submit.operations = list;
-	request.id = 77;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT;
-	request.submit = &submit;
+	Npumem__V1__SubmitRequest submit = {MESSAGE(submit_request), .n_operations = 40, .operations = list};
+	Npumem__V1__Request request = {MESSAGE(request), .id = 77, .call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT,
+				       .submit = &submit};
 	size_t used = npumem__v1__request__pack(&request, to);
 	/* The same again: the later one of a oneof takes the earlier one's place. Then fields of nobody. */
 	memcpy(to + used, to, used);

@@ -1,15 +1,12 @@
 /* What of an answer is compared, and what is not. */
 #include "proto/digest.h"
 
+#include "tests/support/message.h"
 #include "tests/support/test.h"
 
 static uint64_t digest_of(unsigned result, void *message)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
-
-	response.result_case = result;
-	response.done = message;
-	response.id = 12;
+	Npumem__V1__Response response = {MESSAGE(response), .result_case = result, .done = message, .id = 12};
 	return digest_response(&response);
 }
 
@@ -48,7 +45,6 @@ TEST(put_together_from_its_parts)
 {
 	Npumem__V1__Done done[2] = {NPUMEM__V1__DONE__INIT, NPUMEM__V1__DONE__INIT},
 			 *list[] = {&done[0], &done[1]};
-	Npumem__V1__Submitted submitted = NPUMEM__V1__SUBMITTED__INIT;
 	uint8_t data[] = "123456789";
 
 	ck_assert_uint_eq(digest_crc(0, data, 9), 0xcbf43926);
@@ -56,8 +52,7 @@ TEST(put_together_from_its_parts)
 	ck_assert_uint_eq(digest_crc(7, NULL, 0), 7);
 	done[0].macs = 8;
 	done[1].data = (ProtobufCBinaryData){9, data};
-	submitted.n_done = 2;
-	submitted.done = list;
+	Npumem__V1__Submitted submitted = {MESSAGE(submitted), .n_done = 2, .done = list};
 	uint64_t digest = digest_number(digest_begin(), digest_done(&done[0], 0));
 	ck_assert_uint_eq(digest_of(NPUMEM__V1__RESPONSE__RESULT_DONE, &done[0]), digest);
 	digest = digest_number(digest, digest_done(&done[1], 0xcbf43926));
@@ -74,17 +69,14 @@ TEST(tensors_by_number_not_by_place)
 	Npumem__V1__Tensor tensors[3] = {NPUMEM__V1__TENSOR__INIT, NPUMEM__V1__TENSOR__INIT,
 					 NPUMEM__V1__TENSOR__INIT},
 			   *list[] = {&tensors[0], &tensors[1], &tensors[2]};
-	Npumem__V1__Allocated allocated = NPUMEM__V1__ALLOCATED__INIT;
 	Npumem__V1__Freed freed = NPUMEM__V1__FREED__INIT;
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	uint64_t handles[3] = {0}, digest;
 
 	for (unsigned i = 0; i < 3; i++)
 		tensors[i].handle = 10 + i;
-	allocated.n_tensors = 3;
-	allocated.tensors = list;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_ALLOCATED;
-	response.allocated = &allocated;
+	Npumem__V1__Allocated allocated = {MESSAGE(allocated), .n_tensors = 3, .tensors = list};
+	Npumem__V1__Response response = {MESSAGE(response), .result_case = NPUMEM__V1__RESPONSE__RESULT_ALLOCATED,
+					 .allocated = &allocated};
 	ck_assert_uint_eq(digest_handles(&response, handles, 2), 3);
 	ck_assert_uint_eq(handles[1], 11);
 	ck_assert_uint_eq(handles[2], 0);

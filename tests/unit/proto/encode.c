@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "proto/npumem.pb-c.h"
+#include "tests/support/message.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/wire_fuzz.h"
 
@@ -66,13 +67,12 @@ TEST(as_protobuf_c_packs_it)
 TEST(lengths_of_any_width)
 {
 	static uint8_t data[3 << 20];
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Submitted submitted = NPUMEM__V1__SUBMITTED__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT, *pointer = &done;
 
 	memset(data, 0x5a, sizeof(data));
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED;
-	response.submitted = &submitted;
+	Npumem__V1__Response response = {MESSAGE(response), .result_case = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED,
+					 .submitted = &submitted};
 	submitted.n_done = 1;
 	submitted.done = &pointer;
 	done.data.data = data;
@@ -94,7 +94,6 @@ TEST(numbers_at_their_ends)
 	int64_t values[sizeof(numbers) / sizeof(numbers[0])];
 	Npumem__V1__Param param = NPUMEM__V1__PARAM__INIT;
 	Npumem__V1__Field field = NPUMEM__V1__FIELD__INIT;
-	Npumem__V1__FillRequest fill = NPUMEM__V1__FILL_REQUEST__INIT;
 
 	memcpy(values, numbers, sizeof(values));
 	param.values = values;
@@ -110,7 +109,7 @@ TEST(numbers_at_their_ends)
 	compare(&field.base, 1);
 	field.text = NULL;
 	compare(&field.base, 2);
-	fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_REAL;
-	fill.real = -0.0;
+	Npumem__V1__FillRequest fill = {MESSAGE(fill_request), .value_case = NPUMEM__V1__FILL_REQUEST__VALUE_REAL,
+					.real = -0.0};
 	compare(&fill.base, 3);
 }

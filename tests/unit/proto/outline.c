@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/npumem.pb-c.h"
+#include "tests/support/message.h"
 #include "tests/support/test.h"
 
 /* A Done with that much data, and facts on both sides of it. */
@@ -68,14 +69,12 @@ TEST(each_operation_of_a_list_loses_its_own)
 {
 	static uint8_t data[300];
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT, *read;
-	Npumem__V1__Submitted submitted = NPUMEM__V1__SUBMITTED__INIT;
 	Npumem__V1__Done done[3], *list[3] = {&done[0], &done[1], &done[2]};
 	size_t bytes;
 
 	for (size_t i = 0; i < 3; i++)
 		done_init(&done[i], data, 150 * i);
-	submitted.n_done = 3;
-	submitted.done = list;
+	Npumem__V1__Submitted submitted = {MESSAGE(submitted), .n_done = 3, .done = list};
 	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED;
 	response.submitted = &submitted;
 	response.message = (char *)(uintptr_t) "why";

@@ -107,16 +107,14 @@ static void peer_answers(struct world *world)
 {
 	unsigned at = random_next(world) % world->n_waiting;
 	Npumem__V1__Request *request = world->waiting[at];
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 	Npumem__V1__Cancelled cancelled = NPUMEM__V1__CANCELLED__INIT;
 	static uint8_t data[READ_BYTES];
 	if (world->n_out > ROOM - 2 * READ_BYTES)
 		return;
 	world->waiting[at] = world->waiting[--world->n_waiting];
-	response.id = request->id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
-	response.done = &done;
+	Npumem__V1__Response response = {MESSAGE(response), .id = request->id,
+					 .result_case = NPUMEM__V1__RESPONSE__RESULT_DONE, .done = &done};
 	if (request->call_case == NPUMEM__V1__REQUEST__CALL_CANCEL) {
 		response.result_case = NPUMEM__V1__RESPONSE__RESULT_CANCELLED;
 		response.cancelled = &cancelled;

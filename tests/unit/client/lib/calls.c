@@ -8,14 +8,14 @@
 
 static void answer_info(const struct peer *peer, uint64_t id, int64_t n_npus)
 {
-	Npumem__V1__Info info = NPUMEM__V1__INFO__INIT;
-	info.version = (char *)(uintptr_t) "1.2\033[2J3";
-	info.n_npus = n_npus;
-	info.npu_bytes = 1024;
-	info.n_banks = 4;
-	info.eu_bytes = 128;
-	info.rounding = NPUMEM__V1__ROUNDING__UP;
-	info.uid = 77;
+	Npumem__V1__Info info = {MESSAGE(info),
+				 .version = (char *)(uintptr_t) "1.2\033[2J3",
+				 .n_npus = n_npus,
+				 .npu_bytes = 1024,
+				 .n_banks = 4,
+				 .eu_bytes = 128,
+				 .rounding = NPUMEM__V1__ROUNDING__UP,
+				 .uid = 77};
 	PEER_ANSWER(peer, id, info, INFO, &info);
 }
 
@@ -39,7 +39,6 @@ TEST(info_is_checked)
 TEST(refusals_bring_their_fields)
 {
 	struct peer peer = peer_open();
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Field fields[2] = {NPUMEM__V1__FIELD__INIT, NPUMEM__V1__FIELD__INIT},
 			  *list[] = {&fields[0], &fields[1]};
 	struct npumem_error error;
@@ -49,11 +48,12 @@ TEST(refusals_bring_their_fields)
 	fields[1].key = (char *)(uintptr_t) "in_the_way";
 	fields[1].value_case = NPUMEM__V1__FIELD__VALUE_TEXT;
 	fields[1].text = (char *)(uintptr_t) "y";
-	response.id = 1;
-	response.status = NPUMEM__V1__STATUS__RESOURCE_EXHAUSTED;
-	response.message = (char *)(uintptr_t) "full";
-	response.n_fields = 2;
-	response.fields = list;
+	Npumem__V1__Response response = {MESSAGE(response),
+					 .id = 1,
+					 .status = NPUMEM__V1__STATUS__RESOURCE_EXHAUSTED,
+					 .message = (char *)(uintptr_t) "full",
+					 .n_fields = 2,
+					 .fields = list};
 	peer_answer(&peer, &response);
 	struct npumem_allocation allocation = NPUMEM_ALLOCATION_INIT;
 	const struct npumem_tensor *tensor;
@@ -122,7 +122,6 @@ TEST(places_that_cannot_be)
 		struct peer peer = peer_open();
 		struct peer_tensor tensor;
 		const struct npumem_tensor *got;
-		Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 		peer_tensor_init(&tensor, 1);
 		int64_t *const values[] = {&tensor.shape.n,
 					   &tensor.shape.c,
@@ -141,9 +140,9 @@ TEST(places_that_cannot_be)
 			tensor.place.shape = NULL;
 		else
 			tensor.shape.h = 0;
-		response.id = 1;
-		response.result_case = NPUMEM__V1__RESPONSE__RESULT_TENSOR;
-		response.tensor = &tensor.message;
+		Npumem__V1__Response response = {MESSAGE(response), .id = 1,
+						 .result_case = NPUMEM__V1__RESPONSE__RESULT_TENSOR,
+						 .tensor = &tensor.message};
 		peer_answer(&peer, &response);
 		ck_assert_int_eq(npumem_open_tensor(peer.npumem, "x", &got, NULL), NPUMEM_UNAVAILABLE);
 		peer_close(&peer);
@@ -256,8 +255,6 @@ TEST(a_short_answer_to_a_read)
 TEST(submit_tells_what_ran)
 {
 	struct peer peer = peer_open();
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
-	Npumem__V1__Submitted submitted = NPUMEM__V1__SUBMITTED__INIT;
 	Npumem__V1__Done first = NPUMEM__V1__DONE__INIT, second = NPUMEM__V1__DONE__INIT,
 			 *list[] = {&first, &second};
 	struct npumem_operand in = {"in", 5};
@@ -289,13 +286,13 @@ TEST(submit_tells_what_ran)
 	first.macs = 9;
 	second.data.data = read;
 	second.data.len = 4;
-	submitted.n_done = 2;
-	submitted.done = list;
-	response.id = 1;
-	response.status = NPUMEM__V1__STATUS__ABORTED;
-	response.message = (char *)(uintptr_t) "they conflict";
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED;
-	response.submitted = &submitted;
+	Npumem__V1__Submitted submitted = {MESSAGE(submitted), .n_done = 2, .done = list};
+	Npumem__V1__Response response = {MESSAGE(response),
+					 .id = 1,
+					 .status = NPUMEM__V1__STATUS__ABORTED,
+					 .message = (char *)(uintptr_t) "they conflict",
+					 .result_case = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED,
+					 .submitted = &submitted};
 	peer_answer(&peer, &response);
 	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 4, &ran, &error), NPUMEM_ABORTED);
 	ck_assert_uint_eq(ran->n_ran, 2);
@@ -318,8 +315,6 @@ TEST(submit_tells_what_ran)
 TEST(submit_with_a_gap)
 {
 	struct peer peer = peer_open();
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
-	Npumem__V1__Submitted submitted = NPUMEM__V1__SUBMITTED__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT, *list[] = {&done};
 	uint8_t data[4] = {0}, read[] = {1, 2, 3, 4};
 	struct npumem_operation operations[] = {
@@ -341,12 +336,10 @@ TEST(submit_with_a_gap)
 	done.operation = 1;
 	done.data.data = read;
 	done.data.len = 4;
-	submitted.n_done = 1;
-	submitted.done = list;
-	response.id = 1;
-	response.status = NPUMEM__V1__STATUS__ABORTED;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED;
-	response.submitted = &submitted;
+	Npumem__V1__Submitted submitted = {MESSAGE(submitted), .n_done = 1, .done = list};
+	Npumem__V1__Response response = {MESSAGE(response), .id = 1, .status = NPUMEM__V1__STATUS__ABORTED,
+					 .result_case = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED,
+					 .submitted = &submitted};
 	peer_answer(&peer, &response);
 	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 2, &ran, &error), NPUMEM_ABORTED);
 	ck_assert_uint_eq(ran->n_ran, 1);
@@ -373,16 +366,13 @@ TEST(submit_with_a_gap)
 /* A page of n <= 4 tensors from `handle` on. */
 static void answer_page(const struct peer *peer, uint64_t id, uint64_t handle, unsigned n, uint64_t next)
 {
-	Npumem__V1__List list = NPUMEM__V1__LIST__INIT;
 	struct peer_tensor tensors[4];
 	Npumem__V1__Tensor *pointers[4];
 	for (unsigned i = 0; i < n; i++) {
 		peer_tensor_init(&tensors[i], handle + i);
 		pointers[i] = &tensors[i].message;
 	}
-	list.n_tensors = n;
-	list.tensors = pointers;
-	list.next = next;
+	Npumem__V1__List list = {MESSAGE(list), .n_tensors = n, .tensors = pointers, .next = next};
 	PEER_ANSWER(peer, id, list, LIST, &list);
 }
 
@@ -479,19 +469,15 @@ TEST(a_list_that_is_cut_short)
 
 static void answer_compacted(const struct peer *peer, uint64_t id)
 {
-	Npumem__V1__Compacted compacted = NPUMEM__V1__COMPACTED__INIT;
 	Npumem__V1__Move move = NPUMEM__V1__MOVE__INIT, *moves[] = {&move};
-	compacted.n_moves = 1;
-	compacted.moves = moves;
+	Npumem__V1__Compacted compacted = {MESSAGE(compacted), .n_moves = 1, .moves = moves};
 	PEER_ANSWER(peer, id, compacted, COMPACTED, &compacted);
 }
 
 static void answer_submitted(const struct peer *peer, uint64_t id)
 {
-	Npumem__V1__Submitted submitted = NPUMEM__V1__SUBMITTED__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT, *list[] = {&done};
-	submitted.n_done = 1;
-	submitted.done = list;
+	Npumem__V1__Submitted submitted = {MESSAGE(submitted), .n_done = 1, .done = list};
 	PEER_ANSWER(peer, id, submitted, SUBMITTED, &submitted);
 }
 

@@ -62,10 +62,9 @@ static inline Npumem__V1__Request *door_request(const struct door *door)
 
 static inline void door_resumed(const struct door *door, uint64_t id, const char *token, uint32_t seconds)
 {
-	Npumem__V1__Resumed resumed = NPUMEM__V1__RESUMED__INIT;
-	resumed.token = (ProtobufCBinaryData){strlen(token), (uint8_t *)(uintptr_t)token};
-	resumed.session = DOOR_SESSION;
-	resumed.resume_seconds = seconds;
+	Npumem__V1__Resumed resumed = {MESSAGE(resumed),
+				       .token = (ProtobufCBinaryData){strlen(token), (uint8_t *)(uintptr_t)token},
+				       .session = DOOR_SESSION, .resume_seconds = seconds};
 	PEER_ANSWER(&door->peer, id, resumed, RESUMED, &resumed);
 }
 

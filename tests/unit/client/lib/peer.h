@@ -15,6 +15,7 @@
 #include "client/lib/connection/memory.h"
 #include "proto/frame.h"
 #include "proto/npumem.pb-c.h"
+#include "tests/support/message.h"
 
 struct peer {
 	struct npumem *npumem;
@@ -87,25 +88,23 @@ static inline void peer_done(const struct peer *peer, uint64_t id, int64_t macs)
 
 static inline void peer_refuse(const struct peer *peer, uint64_t id, int status, const char *why)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
-	response.id = id;
-	response.status = (Npumem__V1__Status)status;
-	response.message = (char *)(uintptr_t)why;
+	Npumem__V1__Response response = {MESSAGE(response), .id = id, .status = (Npumem__V1__Status)status,
+					 .message = (char *)(uintptr_t)why};
 	peer_answer(peer, &response);
 }
 
 static inline void peer_goes_down(const struct peer *peer, uint64_t id)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Field field = NPUMEM__V1__FIELD__INIT, *fields = &field;
 	field.key = (char *)"going_down";
 	field.value_case = NPUMEM__V1__FIELD__VALUE_NUMBER;
 	field.number = 1;
-	response.id = id;
-	response.status = NPUMEM__V1__STATUS__UNAVAILABLE;
-	response.message = (char *)"the daemon is going down";
-	response.n_fields = 1;
-	response.fields = &fields;
+	Npumem__V1__Response response = {MESSAGE(response),
+					 .id = id,
+					 .status = NPUMEM__V1__STATUS__UNAVAILABLE,
+					 .message = (char *)"the daemon is going down",
+					 .n_fields = 1,
+					 .fields = &fields};
 	peer_answer(peer, &response);
 }
 
@@ -152,7 +151,6 @@ static inline void peer_tensor_init(struct peer_tensor *tensor, uint64_t handle)
 
 static inline void peer_allocated(const struct peer *peer, uint64_t id, unsigned n)
 {
-	Npumem__V1__Allocated allocated = NPUMEM__V1__ALLOCATED__INIT;
 	struct peer_tensor *tensors = calloc(n + 1, sizeof(*tensors));
 	Npumem__V1__Tensor **list = calloc(n + 1, sizeof(*list));
 	ck_assert(tensors && list);
@@ -160,8 +158,7 @@ static inline void peer_allocated(const struct peer *peer, uint64_t id, unsigned
 		peer_tensor_init(&tensors[i], 100 + i);
 		list[i] = &tensors[i].message;
 	}
-	allocated.n_tensors = n;
-	allocated.tensors = list;
+	Npumem__V1__Allocated allocated = {MESSAGE(allocated), .n_tensors = n, .tensors = list};
 	PEER_ANSWER(peer, id, allocated, ALLOCATED, &allocated);
 	free(list);
 	free(tensors);

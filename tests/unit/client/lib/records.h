@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/message.h"
 #include "client/lib/record/record.h"
 #include "proto/frame.h"
 #include "proto/npumem.pb-c.h"
@@ -30,13 +31,9 @@ static inline void records_put(struct records *records, const Npumem__V1__Record
 static inline void records_begin(struct records *records)
 {
 	Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
-	Npumem__V1__Info info = NPUMEM__V1__INFO__INIT;
 	*records = (struct records){.n = RECORD_MAGIC_BYTES};
 	memcpy(records->bytes, RECORD_MAGIC, RECORD_MAGIC_BYTES);
-	info.n_npus = 2;
-	info.npu_bytes = 1024;
-	info.n_banks = 2;
-	info.eu_bytes = 128;
+	Npumem__V1__Info info = {MESSAGE(info), .n_npus = 2, .npu_bytes = 1024, .n_banks = 2, .eu_bytes = 128};
 	entry.header = &info;
 	records_put(records, &entry);
 }
@@ -54,17 +51,18 @@ static inline void records_add(struct records *records, Npumem__V1__RecordEntry 
 static inline void records_request(struct records *records, uint64_t session, Npumem__V1__Request *request,
 				   int status, uint64_t digest, uint64_t handle)
 {
-	Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
 	uint8_t bytes[1024];
 	request->id = 1;
 	ck_assert_uint_le(npumem__v1__request__get_packed_size(request), sizeof(bytes));
-	entry.session = session;
-	entry.uid = 1000 + (uint32_t)session;
-	entry.status = (Npumem__V1__Status)status;
-	entry.digest = digest;
-	entry.n_handles = handle != 0;
-	entry.handles = &handle;
-	entry.request = (ProtobufCBinaryData){npumem__v1__request__pack(request, bytes), bytes};
+	Npumem__V1__RecordEntry entry = {
+		MESSAGE(record_entry),
+		.session = session,
+		.uid = 1000 + (uint32_t)session,
+		.status = (Npumem__V1__Status)status,
+		.digest = digest,
+		.n_handles = handle != 0,
+		.handles = &handle,
+		.request = (ProtobufCBinaryData){npumem__v1__request__pack(request, bytes), bytes}};
 	records_add(records, &entry);
 }
 
@@ -100,21 +98,16 @@ static inline void records_transfer_init(struct records_transfer *transfer)
 
 static inline void records_part(struct records *records, Npumem__V1__RecordTransfer *transfer)
 {
-	Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
-	entry.part = true;
-	entry.transfer = transfer;
+	Npumem__V1__RecordEntry entry = {MESSAGE(record_entry), .part = true, .transfer = transfer};
 	records_add(records, &entry);
 }
 
 static inline void records_end(struct records *records, uint64_t hash, uint32_t *local, size_t n_local)
 {
 	Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
-	Npumem__V1__RecordEnd end = NPUMEM__V1__RECORD_END__INIT;
-	end.entries = records->n_entries;
-	end.hash = hash;
-	end.local = local;
-	end.n_local = n_local;
-	end.snapshot = records->snapshot;
+	Npumem__V1__RecordEnd end = {MESSAGE(record_end), .entries = records->n_entries,
+				     .hash = hash,	  .local = local,
+				     .n_local = n_local,  .snapshot = records->snapshot};
 	entry.end = &end;
 	records_put(records, &entry);
 }

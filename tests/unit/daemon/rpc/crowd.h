@@ -236,14 +236,12 @@ static inline uint64_t crowd_alloc(struct crowd *crowd, unsigned from, const cha
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
 
 	allocation.spec = talk_spec(&spec, 8, w);
 	spec.spec.dtype = NPUMEM__V1__DTYPE__FX8;
 	spec.spec.frac_bits_given_case = NPUMEM__V1__SPEC__FRAC_BITS_GIVEN_FRAC_BITS;
 	allocation.name = (char *)name;
-	request.n_tensors = 1;
-	request.tensors = &list;
+	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &list};
 	return CROWD_SEND(crowd, from, alloc, ALLOC, &request);
 }
 
@@ -266,23 +264,19 @@ static inline struct tensor *crowd_slow(struct crowd *crowd, const char *name)
 
 static inline uint64_t crowd_fill(struct crowd *crowd, unsigned from, const char *name, int64_t value)
 {
-	Npumem__V1__FillRequest request = NPUMEM__V1__FILL_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name);
-
-	request.tensor = &ref;
-	request.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
-	request.integer = value;
+	Npumem__V1__FillRequest request = {MESSAGE(fill_request), .tensor = &ref,
+					   .value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER,
+					   .integer = value};
 	return CROWD_SEND(crowd, from, fill, FILL, &request);
 }
 
 /* Its first n elements. */
 static inline uint64_t crowd_write(struct crowd *crowd, unsigned from, const char *name, size_t n, int value)
 {
-	Npumem__V1__WriteRequest request = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name);
-
-	request.tensor = &ref;
-	request.data = (ProtobufCBinaryData){n, malloc(n)};
+	Npumem__V1__WriteRequest request = {MESSAGE(write_request), .tensor = &ref,
+					    .data = (ProtobufCBinaryData){n, malloc(n)}};
 	memset(request.data.data, value, n);
 	uint64_t id = CROWD_SEND(crowd, from, write, WRITE, &request);
 	free(request.data.data);
@@ -292,11 +286,8 @@ static inline uint64_t crowd_write(struct crowd *crowd, unsigned from, const cha
 /* Its first element. */
 static inline uint64_t crowd_read(struct crowd *crowd, unsigned from, const char *name)
 {
-	Npumem__V1__ReadRequest request = NPUMEM__V1__READ_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name);
-
-	request.tensor = &ref;
-	request.count = 1;
+	Npumem__V1__ReadRequest request = {MESSAGE(read_request), .tensor = &ref, .count = 1};
 	return CROWD_SEND(crowd, from, read, READ, &request);
 }
 
@@ -312,17 +303,13 @@ static inline int crowd_value(const struct crowd *crowd, unsigned from, uint64_t
 
 static inline uint64_t crowd_copy(struct crowd *crowd, unsigned from, const char *to, const char *source)
 {
-	Npumem__V1__CopyRequest request = NPUMEM__V1__COPY_REQUEST__INIT;
 	Npumem__V1__Ref refs[2] = {talk_ref(0, to), talk_ref(0, source)};
-
-	request.destination = &refs[0];
-	request.source = &refs[1];
+	Npumem__V1__CopyRequest request = {MESSAGE(copy_request), .destination = &refs[0], .source = &refs[1]};
 	return CROWD_SEND(crowd, from, copy, COPY, &request);
 }
 
 static inline uint64_t crowd_relu(struct crowd *crowd, unsigned from, const char *in, const char *out)
 {
-	Npumem__V1__RunRequest request = NPUMEM__V1__RUN_REQUEST__INIT;
 	Npumem__V1__Ref refs[2] = {talk_ref(0, in), talk_ref(0, out)};
 	Npumem__V1__Operand operands[2] = {NPUMEM__V1__OPERAND__INIT, NPUMEM__V1__OPERAND__INIT};
 	Npumem__V1__Operand *list[2] = {&operands[0], &operands[1]};
@@ -331,19 +318,15 @@ static inline uint64_t crowd_relu(struct crowd *crowd, unsigned from, const char
 		operands[i].role = i ? "out" : "in";
 		operands[i].tensor = &refs[i];
 	}
-	request.kernel = NPUMEM__V1__KERNEL__RELU;
-	request.n_operands = 2;
-	request.operands = list;
+	Npumem__V1__RunRequest request = {MESSAGE(run_request), .kernel = NPUMEM__V1__KERNEL__RELU,
+					  .n_operands = 2, .operands = list};
 	return CROWD_SEND(crowd, from, run, RUN, &request);
 }
 
 static inline uint64_t crowd_free(struct crowd *crowd, unsigned from, const char *name)
 {
-	Npumem__V1__FreeRequest request = NPUMEM__V1__FREE_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name), *list = &ref;
-
-	request.n_tensors = 1;
-	request.tensors = &list;
+	Npumem__V1__FreeRequest request = {MESSAGE(free_request), .n_tensors = 1, .tensors = &list};
 	return CROWD_SEND(crowd, from, free, FREE, &request);
 }
 
@@ -369,16 +352,13 @@ static inline uint64_t crowd_seal(struct crowd *crowd, unsigned from, const char
 static inline uint64_t crowd_view(struct crowd *crowd, unsigned from, const char *name, uint64_t base_handle,
 				  const char *base, int64_t w)
 {
-	Npumem__V1__ViewRequest request = NPUMEM__V1__VIEW_REQUEST__INIT;
 	Npumem__V1__Dims to = NPUMEM__V1__DIMS__INIT;
 	Npumem__V1__Ref ref = talk_ref(base_handle, base);
 
 	to.n = to.h = 1;
 	to.c = 8;
 	to.w = w / 2;
-	request.name = (char *)name;
-	request.tensor = &ref;
-	request.to = &to;
+	Npumem__V1__ViewRequest request = {MESSAGE(view_request), .name = (char *)name, .tensor = &ref, .to = &to};
 	return CROWD_SEND(crowd, from, view, VIEW, &request);
 }
 
@@ -411,7 +391,6 @@ static inline uint64_t crowd_list(struct crowd *crowd, unsigned from, const stru
 		uint8_t payload;
 	} *items = calloc(n, sizeof(*items));
 	Npumem__V1__Operation **pointers = calloc(n, sizeof(*pointers));
-	Npumem__V1__SubmitRequest request = NPUMEM__V1__SUBMIT_REQUEST__INIT;
 
 	for (unsigned i = 0; i < n; i++) {
 		struct item *item = &items[i];
@@ -462,8 +441,7 @@ static inline uint64_t crowd_list(struct crowd *crowd, unsigned from, const stru
 			item->operation.run = &item->run;
 		}
 	}
-	request.n_operations = n;
-	request.operations = pointers;
+	Npumem__V1__SubmitRequest request = {MESSAGE(submit_request), .n_operations = n, .operations = pointers};
 	uint64_t id = CROWD_SEND(crowd, from, submit, SUBMIT, &request);
 	free(items);
 	free(pointers);

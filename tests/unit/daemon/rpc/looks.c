@@ -14,9 +14,7 @@ static uint64_t alloc_gapped(const char *name)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
 	Npumem__V1__Dims stride = NPUMEM__V1__DIMS__INIT;
-	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name);
 
 	allocation.spec = talk_spec(&spec, 8, GAPPED_W);
@@ -25,13 +23,11 @@ static uint64_t alloc_gapped(const char *name)
 	stride.w = 2;
 	spec.spec.stride = &stride;
 	allocation.name = (char *)name;
-	request.n_tensors = 1;
-	request.tensors = &list;
+	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &list};
 	uint64_t id = CROWD_SEND(&crowd, 0, alloc, ALLOC, &request);
 	ck_assert_msg(crowd_status(&crowd, 0, id) == 0, "%s", crowd_reply(&crowd, 0, id)->message);
 	uint64_t handle = crowd_reply(&crowd, 0, id)->allocated->tensors[0]->handle;
-	write.tensor = &ref;
-	write.data.len = 4 * GAPPED_W;
+	Npumem__V1__WriteRequest write = {MESSAGE(write_request), .tensor = &ref, .data.len = 4 * GAPPED_W};
 	write.data.data = calloc(1, write.data.len);
 	id = CROWD_SEND(&crowd, 0, write, WRITE, &write);
 	free(write.data.data);

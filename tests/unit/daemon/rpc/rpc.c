@@ -70,8 +70,6 @@ TEST(ids_and_what_is_left_of_them)
 /* A submit that writes, fills, copies, runs and reads; `to` holds 1024 bytes. */
 static size_t pack_submit(const char *name, uint8_t *to)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__SubmitRequest submit = NPUMEM__V1__SUBMIT_REQUEST__INIT;
 	Npumem__V1__Operation operations[4], *list[4];
 	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__FillRequest fill = NPUMEM__V1__FILL_REQUEST__INIT;
@@ -96,19 +94,15 @@ static size_t pack_submit(const char *name, uint8_t *to)
 	operations[2].read = &read;
 	operations[3].kind_case = NPUMEM__V1__OPERATION__KIND_COPY;
 	operations[3].copy = &copy;
-	submit.n_operations = 3;
-	submit.operations = list;
-	request.id = 3;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT;
-	request.submit = &submit;
+	Npumem__V1__SubmitRequest submit = {MESSAGE(submit_request), .n_operations = 3, .operations = list};
+	Npumem__V1__Request request = {MESSAGE(request), .id = 3, .call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT,
+				       .submit = &submit};
 	ck_assert_uint_le(npumem__v1__request__get_packed_size(&request), 1024);
 	return npumem__v1__request__pack(&request, to);
 }
 
 static size_t pack_alloc(uint8_t *to)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__AllocRequest alloc = NPUMEM__V1__ALLOC_REQUEST__INIT;
 	Npumem__V1__Allocation allocations[3], *list[3];
 	struct talk_spec specs[3];
 	char *names[] = {"first", "", "third"};
@@ -119,11 +113,9 @@ static size_t pack_alloc(uint8_t *to)
 		allocations[i].name = names[i];
 		list[i] = &allocations[i];
 	}
-	alloc.n_tensors = 3;
-	alloc.tensors = list;
-	request.id = 4;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_ALLOC;
-	request.alloc = &alloc;
+	Npumem__V1__AllocRequest alloc = {MESSAGE(alloc_request), .n_tensors = 3, .tensors = list};
+	Npumem__V1__Request request = {MESSAGE(request), .id = 4, .call_case = NPUMEM__V1__REQUEST__CALL_ALLOC,
+				       .alloc = &alloc};
 	ck_assert_uint_le(npumem__v1__request__get_packed_size(&request), 1024);
 	return npumem__v1__request__pack(&request, to);
 }
@@ -279,10 +271,8 @@ TEST(an_ordinary_request_takes_no_host_memory)
 
 	for (unsigned i = 0; i < 3; i++) {
 		Npumem__V1__Ref ref = talk_ref(talk_tensor(&talk, "x"), ""), *list = &ref;
-		Npumem__V1__FreeRequest request = NPUMEM__V1__FREE_REQUEST__INIT;
 
-		request.n_tensors = 1;
-		request.tensors = &list;
+		Npumem__V1__FreeRequest request = {MESSAGE(free_request), .n_tensors = 1, .tensors = &list};
 		ck_assert_int_eq(TALK(&talk, free, FREE, &request), 0);
 		if (i == 0)
 			before = talk.world.n_allocs;

@@ -5,6 +5,7 @@
 #include "daemon/rpc/rpc.h"
 #include "proto/frame.h"
 #include "proto/npumem.pb-c.h"
+#include "tests/support/message.h"
 #include "tests/unit/daemon/service/world.h"
 
 struct talk {
@@ -148,12 +149,10 @@ static inline int talk_alloc_as(struct talk *talk, struct session *session, cons
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
 
 	allocation.spec = talk_spec(&spec, c, w);
 	allocation.name = (char *)name;
-	request.n_tensors = 1;
-	request.tensors = &list;
+	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &list};
 	return TALK_AS(talk, session, alloc, ALLOC, &request);
 }
 
@@ -167,45 +166,33 @@ static inline uint64_t talk_tensor(struct talk *talk, const char *name)
 
 static inline Npumem__V1__Ref talk_ref(uint64_t handle, const char *name)
 {
-	Npumem__V1__Ref ref = NPUMEM__V1__REF__INIT;
-
-	ref.handle = handle;
-	ref.name = (char *)name;
+	Npumem__V1__Ref ref = {MESSAGE(ref), .handle = handle, .name = (char *)name};
 	return ref;
 }
 
 static inline int talk_write_as(struct talk *talk, struct session *session, uint64_t handle, int64_t first,
 				const void *data, size_t bytes)
 {
-	Npumem__V1__WriteRequest request = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(handle, "");
-
-	request.tensor = &ref;
-	request.first = first;
-	request.data = (ProtobufCBinaryData){bytes, (uint8_t *)data};
+	Npumem__V1__WriteRequest request = {MESSAGE(write_request), .tensor = &ref, .first = first,
+					    .data = (ProtobufCBinaryData){bytes, (uint8_t *)data}};
 	return TALK_AS(talk, session, write, WRITE, &request);
 }
 
 static inline int talk_read_as(struct talk *talk, struct session *session, uint64_t handle, int64_t first,
 			       int64_t count)
 {
-	Npumem__V1__ReadRequest request = NPUMEM__V1__READ_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(handle, "");
-
-	request.tensor = &ref;
-	request.first = first;
-	request.count = count;
+	Npumem__V1__ReadRequest request = {MESSAGE(read_request), .tensor = &ref, .first = first, .count = count};
 	return TALK_AS(talk, session, read, READ, &request);
 }
 
 static inline int talk_fill(struct talk *talk, uint64_t handle, int64_t value)
 {
-	Npumem__V1__FillRequest request = NPUMEM__V1__FILL_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(handle, "");
-
-	request.tensor = &ref;
-	request.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
-	request.integer = value;
+	Npumem__V1__FillRequest request = {MESSAGE(fill_request), .tensor = &ref,
+					   .value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER,
+					   .integer = value};
 	return TALK(talk, fill, FILL, &request);
 }
 

@@ -17,15 +17,11 @@ static void see(void *context, const struct npumem_event *event)
 
 static void send_event(const struct peer *peer, const char *kind, uint64_t handle)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
-	Npumem__V1__Event event = NPUMEM__V1__EVENT__INIT;
-	event.kind = (char *)(uintptr_t)kind;
-	event.handle = handle;
-	event.name = (char *)(uintptr_t) "x";
-	event.bytes = 128;
-	event.lost = 2;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_EVENT;
-	response.event = &event;
+	Npumem__V1__Event event = {MESSAGE(event),   .kind = (char *)(uintptr_t)kind,
+				   .handle = handle, .name = (char *)(uintptr_t) "x",
+				   .bytes = 128,     .lost = 2};
+	Npumem__V1__Response response = {MESSAGE(response), .result_case = NPUMEM__V1__RESPONSE__RESULT_EVENT,
+					 .event = &event};
 	peer_answer(peer, &response);
 }
 

@@ -5,9 +5,8 @@
 
 static void answer(const struct peer *peer, uint64_t id, int answer_case, void *message)
 {
-	Npumem__V1__Numeric numeric = NPUMEM__V1__NUMERIC__INIT;
-	numeric.answer_case = (Npumem__V1__Numeric__AnswerCase)answer_case;
-	numeric.result = message;
+	Npumem__V1__Numeric numeric = {
+		MESSAGE(numeric), .answer_case = (Npumem__V1__Numeric__AnswerCase)answer_case, .result = message};
 	PEER_ANSWER(peer, id, numeric, NUMERIC, &numeric);
 }
 
@@ -21,11 +20,8 @@ TEST(formats)
 					   10};
 	for (int kind = NPUMEM_NUMERIC_ADD; kind <= NPUMEM_NUMERIC_SUM; kind++) {
 		const struct npumem_numeric_answer *got;
-		Npumem__V1__NumericResult result = NPUMEM__V1__NUMERIC_RESULT__INIT;
-		result.format = &format;
-		result.every = &every;
-		result.shift_y = 10;
-		result.extra_bits = 1;
+		Npumem__V1__NumericResult result = {MESSAGE(numeric_result), .format = &format, .every = &every,
+						    .shift_y = 10, .extra_bits = 1};
 		question.kind = (enum npumem_numeric_kind)kind;
 		answer(&peer, (uint64_t)kind, NPUMEM__V1__NUMERIC__ANSWER_RESULT, &result);
 		ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, NULL), 0);
@@ -52,15 +48,13 @@ TEST(a_bound)
 	struct peer peer = peer_open();
 	const struct npumem_numeric_answer *got;
 	struct npumem_numeric question = {.kind = NPUMEM_NUMERIC_BOUND};
-	Npumem__V1__NumericBound message = NPUMEM__V1__NUMERIC_BOUND__INIT;
 	npumem_terms_init(&question.terms);
 	question.terms.data_dtype = NPUMEM_FX16;
 	question.terms.weights_dtype = NPUMEM_FX8;
 	question.terms.weights_frac_bits = 0;
 	question.terms.has_bias = true;
-	message.safe = 511;
-	message.least = INT64_MIN;
-	message.breaks = (char *)(uintptr_t) "512 \033[2J";
+	Npumem__V1__NumericBound message = {MESSAGE(numeric_bound), .safe = 511, .least = INT64_MIN,
+					    .breaks = (char *)(uintptr_t) "512 \033[2J"};
 	answer(&peer, 1, NPUMEM__V1__NUMERIC__ANSWER_BOUND, &message);
 	ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, NULL), 0);
 	ck_assert_int_eq(got->bound.safe, 511);

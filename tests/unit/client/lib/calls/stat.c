@@ -8,9 +8,7 @@ enum { ROWS = 3 };
 /* Two NPUs, ROWS uids, clients and calls. `ctx` not NULL: one row has more numbers than this library knows. */
 static void answer_stat(const struct peer *peer, uint64_t n, const void *ctx)
 {
-	Npumem__V1__Stat stat = NPUMEM__V1__STAT__INIT;
 	Npumem__V1__Activity activity = NPUMEM__V1__ACTIVITY__INIT;
-	Npumem__V1__LoopStat loop = NPUMEM__V1__LOOP_STAT__INIT;
 	Npumem__V1__Usage all = NPUMEM__V1__USAGE__INIT, uids[ROWS], clients[ROWS], *uid_list[ROWS],
 			  *client_list[ROWS];
 	Npumem__V1__CallStat calls[ROWS], *call_list[ROWS];
@@ -35,13 +33,10 @@ static void answer_stat(const struct peer *peer, uint64_t n, const void *ctx)
 		calls[i].buckets = numbers;
 		calls[i].total_ns = 5;
 	}
-	stat.total = 4096;
-	stat.tensors = 3;
-	stat.now_ns = 99;
+	Npumem__V1__Stat stat = {MESSAGE(stat), .total = 4096, .tensors = 3, .now_ns = 99};
 	activity.macs = 7;
-	loop.longest_ns = 8;
-	loop.longest_cpu_ns = 6;
-	loop.longest_wait_ns = 4;
+	Npumem__V1__LoopStat loop = {MESSAGE(loop_stat), .longest_ns = 8, .longest_cpu_ns = 6,
+				     .longest_wait_ns = 4};
 	all.requests = 9;
 	stat.activity = &activity;
 	stat.loop = &loop;

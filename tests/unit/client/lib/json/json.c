@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "proto/npumem.pb-c.h"
+#include "tests/support/message.h"
 #include "tests/support/test.h"
 
 static void is_text(const char *text, const char *json)
@@ -68,14 +69,12 @@ TEST(what_is_set_is_told)
 TEST(lists_enumerations_and_bytes)
 {
 	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
-	Npumem__V1__RunRequest run = NPUMEM__V1__RUN_REQUEST__INIT;
 	Npumem__V1__Param params[2] = {NPUMEM__V1__PARAM__INIT, NPUMEM__V1__PARAM__INIT},
 			  *list[] = {&params[0], &params[1]};
 	int64_t values[] = {-1, INT64_MIN};
 	uint8_t data[5] = {0};
-	run.kernel = NPUMEM__V1__KERNEL__CONV2D;
-	run.n_params = 2;
-	run.params = list;
+	Npumem__V1__RunRequest run = {MESSAGE(run_request), .kernel = NPUMEM__V1__KERNEL__CONV2D, .n_params = 2,
+				      .params = list};
 	params[0].key = NPUMEM__V1__PARAM_KEY__PARAM_STRIDE;
 	params[0].n_values = 2;
 	params[0].values = values;

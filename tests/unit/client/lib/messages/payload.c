@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/message.h"
 #include "tests/support/test.h"
 
 static uint32_t random_next(uint32_t *state)
@@ -49,14 +50,12 @@ TEST(a_write_is_what_protobuf_writes)
 /* A response with data, in a buffer of its own size so that a sanitizer sees each byte too many. */
 static uint8_t *response_of(size_t data_bytes, bool before, bool behind, size_t *n)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 	uint8_t *data = malloc(data_bytes + 1);
 	for (size_t i = 0; i < data_bytes; i++)
 		data[i] = (uint8_t)(i * 7);
-	response.id = 300;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
-	response.done = &done;
+	Npumem__V1__Response response = {MESSAGE(response), .id = 300,
+					 .result_case = NPUMEM__V1__RESPONSE__RESULT_DONE, .done = &done};
 	done.data.data = data;
 	done.data.len = data_bytes;
 	done.macs = before ? 99 : 0;
@@ -153,14 +152,11 @@ TEST(damaged_messages)
 
 TEST(a_refusal_has_none)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 	struct payload payload;
 	uint8_t data[100] = {0}, message[200];
-	response.id = 1;
-	response.status = NPUMEM__V1__STATUS__DATA_LOST;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
-	response.done = &done;
+	Npumem__V1__Response response = {MESSAGE(response), .id = 1, .status = NPUMEM__V1__STATUS__DATA_LOST,
+					 .result_case = NPUMEM__V1__RESPONSE__RESULT_DONE, .done = &done};
 	done.data = (ProtobufCBinaryData){sizeof(data), data};
 	size_t n = npumem__v1__response__pack(&response, message);
 	ck_assert_int_eq(payload_find(message, n, n, &payload), PAYLOAD_NONE);

@@ -22,11 +22,7 @@ static void naive(const struct region *region, const uint8_t *base, uint8_t *den
 
 static Npumem__V1__Dims dims(int64_t n, int64_t c, int64_t h, int64_t w)
 {
-	Npumem__V1__Dims dims = NPUMEM__V1__DIMS__INIT;
-	dims.n = n;
-	dims.c = c;
-	dims.h = h;
-	dims.w = w;
+	Npumem__V1__Dims dims = {MESSAGE(dims), .n = n, .c = c, .h = h, .w = w};
 	return dims;
 }
 

@@ -313,13 +313,12 @@ static void close_on_event(void *context, const struct npumem_event *event)
 
 TEST(an_event_closes_and_so_does_the_end)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Event event = NPUMEM__V1__EVENT__INIT;
 	struct peer peer = peer_open();
 	struct closer closer = {.npumem = peer.npumem};
 	event.kind = (char *)(uintptr_t) "freed";
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_EVENT;
-	response.event = &event;
+	Npumem__V1__Response response = {MESSAGE(response), .result_case = NPUMEM__V1__RESPONSE__RESULT_EVENT,
+					 .event = &event};
 	ck_assert_int_eq(
 		npumem_subscribe_async(peer.npumem, NULL, 0, close_on_event, &closer, NULL, NULL, NULL, NULL), 0);
 	peer_answer(&peer, &response);
@@ -389,17 +388,13 @@ TEST(a_result_is_kept)
 
 static uint8_t *data_frame(uint64_t id, size_t data_bytes, size_t *n)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
-	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 	uint8_t *data = malloc(data_bytes);
 	for (size_t i = 0; i < data_bytes; i++)
 		data[i] = (uint8_t)(i * 11 + id);
-	done.data = (ProtobufCBinaryData){data_bytes, data};
-	done.macs = 42;
-	done.end_ns = 99;
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
-	response.done = &done;
+	Npumem__V1__Done done = {MESSAGE(done), .data = (ProtobufCBinaryData){data_bytes, data}, .macs = 42,
+				 .end_ns = 99};
+	Npumem__V1__Response response = {MESSAGE(response), .id = id,
+					 .result_case = NPUMEM__V1__RESPONSE__RESULT_DONE, .done = &done};
 	uint8_t *frame = peer_frame(&response, n);
 	free(data);
 	return frame;

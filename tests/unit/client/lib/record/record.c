@@ -9,12 +9,8 @@
 
 static void answer_info(const struct peer *peer, uint64_t id)
 {
-	Npumem__V1__Info info = NPUMEM__V1__INFO__INIT;
-	info.n_npus = 4;
-	info.npu_bytes = 1024;
-	info.n_banks = 4;
-	info.eu_bytes = 128;
-	info.rounding = NPUMEM__V1__ROUNDING__UP;
+	Npumem__V1__Info info = {MESSAGE(info), .n_npus = 4,	 .npu_bytes = 1024,
+				 .n_banks = 4,	.eu_bytes = 128, .rounding = NPUMEM__V1__ROUNDING__UP};
 	PEER_ANSWER(peer, id, info, INFO, &info);
 }
 

@@ -9,19 +9,16 @@
 /* Two sessions; a write from a segment told in two parts, a request in two, a read, both ends. */
 static void sample(struct records *records)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__InfoRequest info = NPUMEM__V1__INFO_REQUEST__INIT;
-	Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
 	Npumem__V1__Shared shared = NPUMEM__V1__SHARED__INIT;
 	struct records_transfer transfer;
 	uint8_t data[12] = "abcdefghijkl";
 	uint32_t local[] = {5, 6};
 	records_begin(records);
-	request.call_case = NPUMEM__V1__REQUEST__CALL_INFO;
-	request.info = &info;
+	Npumem__V1__Request request = {MESSAGE(request), .call_case = NPUMEM__V1__REQUEST__CALL_INFO,
+				       .info = &info};
 	records_request(records, 1, &request, 0, 7, 0);
-	entry.session = 2;
-	entry.shared = &shared;
+	Npumem__V1__RecordEntry entry = {MESSAGE(record_entry), .session = 2, .shared = &shared};
 	shared.segment = 3;
 	shared.bytes = 4096;
 	records_add(records, &entry);

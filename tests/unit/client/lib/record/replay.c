@@ -15,11 +15,8 @@ enum { ADMIN = 4711, PEERS = 3 };
 
 static void answer_info(const struct peer *peer, uint64_t id, int64_t n_npus)
 {
-	Npumem__V1__Info info = NPUMEM__V1__INFO__INIT;
-	info.n_npus = n_npus;
-	info.npu_bytes = 1024;
-	info.n_banks = 2;
-	info.eu_bytes = 128;
+	Npumem__V1__Info info = {MESSAGE(info), .n_npus = n_npus, .npu_bytes = 1024, .n_banks = 2,
+				 .eu_bytes = 128};
 	PEER_ANSWER(peer, id, info, INFO, &info);
 }
 
@@ -32,11 +29,8 @@ static void answer_stat(const struct peer *peer, uint64_t id, int64_t sessions)
 
 static void answer_sums(const struct peer *peer, uint64_t id, uint64_t hash, uint32_t second)
 {
-	Npumem__V1__Recorded recorded = NPUMEM__V1__RECORDED__INIT;
 	uint32_t local[] = {5, second};
-	recorded.hash = hash;
-	recorded.n_local = 2;
-	recorded.local = local;
+	Npumem__V1__Recorded recorded = {MESSAGE(recorded), .hash = hash, .n_local = 2, .local = local};
 	PEER_ANSWER(peer, id, recorded, RECORDED, &recorded);
 }
 
@@ -306,19 +300,14 @@ TEST(segments_by_the_number_of_the_record)
 	struct peer peer = peer_open();
 	struct replay_peer *list = replay_peer_new(&memory_libc, 9, peer.npumem);
 	struct replay_handles handles;
-	Npumem__V1__Shared shared = NPUMEM__V1__SHARED__INIT;
 	Npumem__V1__Operation operations[2] = {NPUMEM__V1__OPERATION__INIT, NPUMEM__V1__OPERATION__INIT},
 			      *pointers[] = {&operations[0], &operations[1]};
-	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__ReadRequest read = NPUMEM__V1__READ_REQUEST__INIT;
-	Npumem__V1__SubmitRequest submit = NPUMEM__V1__SUBMIT_REQUEST__INIT;
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__Ref ref = NPUMEM__V1__REF__INIT;
 	ck_assert_ptr_null(*replay_peer_find(&list, 8));
 	ck_assert_ptr_eq(*replay_peer_find(&list, 9), list);
-	shared.segment = 31;
-	shared.bytes = 4096;
-	shared.writable = true;
+	Npumem__V1__Shared shared = {MESSAGE(shared), .segment = 31, .bytes = 4096, .writable = true};
 	PEER_ANSWER(&peer, 1, shared, SHARED, &shared);
 	Npumem__V1__Shared recorded = shared;
 	recorded.segment = 7;
@@ -329,16 +318,14 @@ TEST(segments_by_the_number_of_the_record)
 	ck_assert_int_eq(replay_handles_init(&handles, &memory_libc, 300), 0);
 	for (uint64_t i = 1; i <= 300; i++)
 		replay_handles_add(&handles, i << 20, i);
-	write.segment = 7;
-	write.tensor = &ref;
+	Npumem__V1__WriteRequest write = {MESSAGE(write_request), .segment = 7, .tensor = &ref};
 	ref.handle = UINT64_C(299) << 20;
 	read.segment = 8;
 	operations[0].kind_case = NPUMEM__V1__OPERATION__KIND_WRITE;
 	operations[0].write = &write;
 	operations[1].kind_case = NPUMEM__V1__OPERATION__KIND_READ;
 	operations[1].read = &read;
-	submit.n_operations = 2;
-	submit.operations = pointers;
+	Npumem__V1__SubmitRequest submit = {MESSAGE(submit_request), .n_operations = 2, .operations = pointers};
 	request.call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT;
 	request.submit = &submit;
 	replay_handles_map(&handles, list, &request.base);

@@ -20,14 +20,12 @@ struct scene {
 /* A record with two tensors of before, and a snapshot of that number. */
 static void sample(struct records *records, uint64_t snapshot)
 {
-	Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
 	uint64_t handles[] = {3, 4};
 	uint32_t local[] = {5, 6};
 
 	records_begin(records);
-	entry.before = true;
-	entry.n_handles = 2;
-	entry.handles = handles;
+	Npumem__V1__RecordEntry entry = {MESSAGE(record_entry), .before = true, .n_handles = 2,
+					 .handles = handles};
 	records_add(records, &entry);
 	records->snapshot = snapshot;
 	records_end(records, 1, local, 2);

@@ -30,13 +30,11 @@ static uint64_t alloc_wait(unsigned from, const char *name, int64_t w)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
 
 	allocation.spec = talk_spec(&spec, 8, w);
 	allocation.name = (char *)name;
-	request.n_tensors = 1;
-	request.tensors = &list;
-	request.wait_ms = 1000;
+	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &list,
+					    .wait_ms = 1000};
 	return CROWD_SEND(&crowd, from, alloc, ALLOC, &request);
 }
 

@@ -66,11 +66,7 @@ TEST(stat_adds_up)
 
 static int dump(struct session *session, int64_t npu, int64_t offset, int64_t bytes)
 {
-	Npumem__V1__DumpRequest request = NPUMEM__V1__DUMP_REQUEST__INIT;
-
-	request.npu = npu;
-	request.offset = offset;
-	request.bytes = bytes;
+	Npumem__V1__DumpRequest request = {MESSAGE(dump_request), .npu = npu, .offset = offset, .bytes = bytes};
 	return TALK_AS(&talk, session, dump, DUMP, &request);
 }
 
@@ -152,15 +148,13 @@ TEST(what_only_the_wire_can_get_wrong_in_a_spec)
 TEST(compact_moves_and_tells)
 {
 	Npumem__V1__CompactRequest request = NPUMEM__V1__COMPACT_REQUEST__INIT;
-	Npumem__V1__FreeRequest free_request = NPUMEM__V1__FREE_REQUEST__INIT;
 	Npumem__V1__Ref ref, *list = &ref;
 
 	ref = talk_ref(talk_tensor(&talk, ""), "");
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.stranger, "theirs", 8, 16), 0);
 	uint64_t moved = talk_tensor(&talk, "mine");
 	ck_assert_int_eq(talk_fill(&talk, moved, 7), 0);
-	free_request.n_tensors = 1;
-	free_request.tensors = &list;
+	Npumem__V1__FreeRequest free_request = {MESSAGE(free_request), .n_tensors = 1, .tensors = &list};
 	ck_assert_int_eq(TALK(&talk, free, FREE, &free_request), 0);
 	request.dry_run = true;
 	for (unsigned dry = 0; dry < 2; dry++) {

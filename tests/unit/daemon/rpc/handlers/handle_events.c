@@ -31,10 +31,8 @@ static void begin(void)
 
 static uint64_t subscribe(unsigned from, char *kind)
 {
-	Npumem__V1__SubscribeRequest request = NPUMEM__V1__SUBSCRIBE_REQUEST__INIT;
-
-	request.n_kinds = kind != NULL;
-	request.kinds = &kind;
+	Npumem__V1__SubscribeRequest request = {MESSAGE(subscribe_request), .n_kinds = kind != NULL,
+						.kinds = &kind};
 	return CROWD_SEND(&crowd, from, subscribe, SUBSCRIBE, &request);
 }
 

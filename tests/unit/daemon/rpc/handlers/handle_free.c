@@ -33,11 +33,8 @@ TEST(a_view_is_answered_before_it_goes)
 
 static uint64_t rename_to(unsigned from, const char *old, const char *name)
 {
-	Npumem__V1__RenameRequest request = NPUMEM__V1__RENAME_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, old);
-
-	request.tensor = &ref;
-	request.name = (char *)name;
+	Npumem__V1__RenameRequest request = {MESSAGE(rename_request), .tensor = &ref, .name = (char *)name};
 	return CROWD_SEND(&crowd, from, rename, RENAME, &request);
 }
 
@@ -92,14 +89,12 @@ TEST(a_name_is_free_when_the_free_takes_effect)
 /* It would be told of what is not there any more. */
 TEST(who_may_do_less_waits_to_see_too)
 {
-	Npumem__V1__GrantRequest request = NPUMEM__V1__GRANT_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "A");
 
 	crowd_become(&crowd, 1, 1002);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
-	request.tensor = &ref;
-	request.uid = 1002;
-	request.access = NPUMEM__V1__ACCESS__ACCESS_READ;
+	Npumem__V1__GrantRequest request = {MESSAGE(grant_request), .tensor = &ref, .uid = 1002,
+					    .access = NPUMEM__V1__ACCESS__ACCESS_READ};
 	ck_assert_int_eq(crowd_status(&crowd, 0, CROWD_SEND(&crowd, 0, grant, GRANT, &request)), 0);
 	uint64_t fill = crowd_fill(&crowd, 1, "1001:A", 1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, fill), NPUMEM_PERMISSION_DENIED);
@@ -134,7 +129,6 @@ TEST(what_waits_at_the_gate_is_behind_a_free)
 
 TEST(nobody_goes_before_a_free_that_has_arrived)
 {
-	Npumem__V1__FreeRequest request = NPUMEM__V1__FREE_REQUEST__INIT;
 	Npumem__V1__Ref refs[2] = {talk_ref(0, "A"), talk_ref(0, "C")}, *both[2] = {&refs[0], &refs[1]};
 	uint64_t renamed, free;
 
@@ -142,8 +136,7 @@ TEST(nobody_goes_before_a_free_that_has_arrived)
 	crowd_fill(&crowd, 1, "C", 1);
 	renamed = rename_to(1, "A", "Q");
 	crowd_alloc(&crowd, 0, "A", LONG_W);
-	request.n_tensors = 2;
-	request.tensors = both;
+	Npumem__V1__FreeRequest request = {MESSAGE(free_request), .n_tensors = 2, .tensors = both};
 	free = CROWD_SEND(&crowd, 0, free, FREE, &request);
 	/* Both have waited for the same. */
 	crowd_finish(&crowd, 0);
@@ -158,20 +151,17 @@ TEST(nobody_goes_before_a_free_that_has_arrived)
 TEST(a_payload_before_it_does_not_keep_it_on_the_loop, .to = 2)
 {
 	static uint8_t payload[] = {1};
-	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
-	Npumem__V1__FreeRequest free = NPUMEM__V1__FREE_REQUEST__INIT;
 	Npumem__V1__Request first = NPUMEM__V1__REQUEST__INIT, request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "slow"), *refs = &ref;
 
 	crowd_slow(&crowd, "slow");
-	write.tensor = &ref;
-	write.data = (ProtobufCBinaryData){sizeof(payload), payload};
+	Npumem__V1__WriteRequest write = {MESSAGE(write_request), .tensor = &ref,
+					  .data = (ProtobufCBinaryData){sizeof(payload), payload}};
 	first.call_case = NPUMEM__V1__REQUEST__CALL_WRITE;
 	first.write = &write;
 	request.call_case = _i ? NPUMEM__V1__REQUEST__CALL_FREE : NPUMEM__V1__REQUEST__CALL_LIST;
-	free.n_tensors = 1;
-	free.tensors = &refs;
+	Npumem__V1__FreeRequest free = {MESSAGE(free_request), .n_tensors = 1, .tensors = &refs};
 	if (_i)
 		request.free = &free;
 	else

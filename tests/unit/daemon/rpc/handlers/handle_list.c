@@ -27,10 +27,7 @@ TEST(list_shows_a_session_what_it_sees)
 
 static int page_as(struct session *session, uint64_t after, uint32_t limit)
 {
-	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
-
-	request.after = after;
-	request.limit = limit;
+	Npumem__V1__ListRequest request = {MESSAGE(list_request), .after = after, .limit = limit};
 	return TALK_AS(&talk, session, list, LIST, &request);
 }
 

@@ -13,10 +13,8 @@ static int ask(Npumem__V1__NumericRequest *request, int question)
 
 static Npumem__V1__NumericFormat format(int64_t integer_bits, int64_t frac_bits)
 {
-	Npumem__V1__NumericFormat to = NPUMEM__V1__NUMERIC_FORMAT__INIT;
-
-	to.integer_bits = integer_bits;
-	to.frac_bits = frac_bits;
+	Npumem__V1__NumericFormat to = {MESSAGE(numeric_format), .integer_bits = integer_bits,
+					.frac_bits = frac_bits};
 	return to;
 }
 
@@ -34,13 +32,11 @@ TEST(formats_of_results)
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
-		Npumem__V1__NumericPair pair = NPUMEM__V1__NUMERIC_PAIR__INIT;
 		Npumem__V1__NumericFormat x = format(cases[i].m1, cases[i].n1),
 					  y = format(cases[i].m2, cases[i].n2);
 		const Npumem__V1__NumericResult *result;
 
-		pair.x = &x;
-		pair.y = &y;
+		Npumem__V1__NumericPair pair = {MESSAGE(numeric_pair), .x = &x, .y = &y};
 		request.mul = &pair;
 		ck_assert_int_eq(ask(&request, cases[i].question), 0);
 		result = talk.response->numeric->result;
@@ -62,11 +58,8 @@ TEST(formats_of_results)
 TEST(a_sum)
 {
 	Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
-	Npumem__V1__NumericSum sum = NPUMEM__V1__NUMERIC_SUM__INIT;
 	Npumem__V1__NumericFormat x = format(3, 4);
-
-	sum.x = &x;
-	sum.n = 34;
+	Npumem__V1__NumericSum sum = {MESSAGE(numeric_sum), .x = &x, .n = 34};
 	request.sum = &sum;
 	ck_assert_int_eq(ask(&request, NPUMEM__V1__NUMERIC_REQUEST__QUESTION_SUM), 0);
 	ck_assert_int_eq(talk.response->numeric->result->extra_bits, 6);

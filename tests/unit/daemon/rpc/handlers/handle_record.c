@@ -75,15 +75,13 @@ static void submit_two(uint64_t handle, uint64_t missing)
 			      *list[] = {&operations[0], &operations[1]};
 	Npumem__V1__ReadRequest reads[2] = {NPUMEM__V1__READ_REQUEST__INIT, NPUMEM__V1__READ_REQUEST__INIT};
 	Npumem__V1__Ref refs[2] = {talk_ref(handle, ""), talk_ref(missing, "")};
-	Npumem__V1__SubmitRequest request = NPUMEM__V1__SUBMIT_REQUEST__INIT;
 
 	for (unsigned i = 0; i < 2; i++) {
 		reads[i].tensor = &refs[i];
 		operations[i].kind_case = NPUMEM__V1__OPERATION__KIND_READ;
 		operations[i].read = &reads[i];
 	}
-	request.n_operations = 2;
-	request.operations = list;
+	Npumem__V1__SubmitRequest request = {MESSAGE(submit_request), .n_operations = 2, .operations = list};
 	TALK(&talk, submit, SUBMIT, &request);
 }
 
@@ -236,9 +234,6 @@ TEST(who_may_not_record_holds_nobody_up)
 TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
 {
 	enum { FILLS = 20, ROLES = 27 };
-	Npumem__V1__FillRequest fill = NPUMEM__V1__FILL_REQUEST__INIT;
-	Npumem__V1__RunRequest run = NPUMEM__V1__RUN_REQUEST__INIT;
-	Npumem__V1__SubmitRequest request = NPUMEM__V1__SUBMIT_REQUEST__INIT;
 	Npumem__V1__Operation operations[FILLS + 1], *list[FILLS + 1];
 	Npumem__V1__Operand operands[ROLES], *roles[ROLES];
 	char names[ROLES][8];
@@ -248,11 +243,10 @@ TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
 	crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 	crowd_alloc(&crowd, 0, "a", SHORT_W);
 	crowd_alloc(&crowd, 0, "b", SHORT_W);
-	fill.tensor = &a;
-	fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
-	run.kernel = NPUMEM__V1__KERNEL__CONCAT;
-	run.n_operands = ROLES;
-	run.operands = roles;
+	Npumem__V1__FillRequest fill = {MESSAGE(fill_request), .tensor = &a,
+					.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER};
+	Npumem__V1__RunRequest run = {MESSAGE(run_request), .kernel = NPUMEM__V1__KERNEL__CONCAT,
+				      .n_operands = ROLES, .operands = roles};
 	for (unsigned i = 0; i < ROLES; i++) {
 		npumem__v1__operand__init(&operands[i]);
 		snprintf(names[i], sizeof(names[i]), i ? "in%u" : "out", i - 1);
@@ -269,8 +263,8 @@ TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
 			operations[i].run = &run;
 		list[i] = &operations[i];
 	}
-	request.n_operations = FILLS + 1;
-	request.operations = list;
+	Npumem__V1__SubmitRequest request = {MESSAGE(submit_request), .n_operations = FILLS + 1,
+					     .operations = list};
 	uint64_t id = CROWD_SEND(&crowd, 0, submit, SUBMIT, &request);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	ck_assert_uint_gt(crowd.peers[0].rpc.call_bytes, 0);

@@ -8,10 +8,7 @@ FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
 
 static int stat(struct session *session, bool details, bool reset)
 {
-	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
-
-	request.details = details;
-	request.reset = reset;
+	Npumem__V1__StatRequest request = {MESSAGE(stat_request), .details = details, .reset = reset};
 	return TALK_AS(&talk, session, stat, STAT, &request);
 }
 

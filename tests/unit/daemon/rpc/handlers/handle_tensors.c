@@ -24,15 +24,13 @@ static int alloc_many(size_t n, int reuse)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, **list = calloc(n + 1, sizeof(*list));
-	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
 
 	allocation.spec = talk_spec(&spec, 8, 4);
 	allocation.spec->layout = NPUMEM__V1__LAYOUT__COMPACT;
 	allocation.reuse = (Npumem__V1__Reuse)reuse;
 	for (size_t i = 0; i < n; i++)
 		list[i] = &allocation;
-	request.n_tensors = n;
-	request.tensors = list;
+	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = n, .tensors = list};
 	int status = TALK(&talk, alloc, ALLOC, &request);
 	free(list);
 	return status;
@@ -68,7 +66,6 @@ TEST(the_longest_tensor_fits_its_room)
 	struct talk_spec spec;
 	char name[NPUMEM_NAME_BYTES_MAX + 1];
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
 
 	memset(name, 'n', NPUMEM_NAME_BYTES_MAX);
 	name[NPUMEM_NAME_BYTES_MAX] = 0;
@@ -78,8 +75,7 @@ TEST(the_longest_tensor_fits_its_room)
 	allocation.spec->frac_bits_given_case = NPUMEM__V1__SPEC__FRAC_BITS_GIVEN_FRAC_BITS;
 	allocation.spec->frac_bits = 127;
 	allocation.dma_only = allocation.pinned = true;
-	request.n_tensors = 1;
-	request.tensors = &list;
+	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &list};
 	ck_assert_int_eq(TALK(&talk, alloc, ALLOC, &request), 0);
 	ck_assert_str_eq(talk.response->allocated->tensors[0]->name, name);
 	ck_assert(talk.response->allocated->tensors[0]->pinned);
@@ -92,14 +88,10 @@ TEST(the_longest_tensor_fits_its_room)
 static int view(uint64_t base, const char *name, const Npumem__V1__Dims *from, const Npumem__V1__Dims *to,
 		const Npumem__V1__Dims *shape)
 {
-	Npumem__V1__ViewRequest request = NPUMEM__V1__VIEW_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(base, "");
-
-	request.tensor = base ? &ref : NULL;
-	request.name = (char *)name;
-	request.from = (Npumem__V1__Dims *)from;
-	request.to = (Npumem__V1__Dims *)to;
-	request.shape = (Npumem__V1__Dims *)shape;
+	Npumem__V1__ViewRequest request = {MESSAGE(view_request),	 .tensor = base ? &ref : NULL,
+					   .name = (char *)name,	 .from = (Npumem__V1__Dims *)from,
+					   .to = (Npumem__V1__Dims *)to, .shape = (Npumem__V1__Dims *)shape};
 	return TALK(&talk, view, VIEW, &request);
 }
 
@@ -138,11 +130,8 @@ TEST(views_are_slices_or_reshapes)
 
 static int free_as(struct session *session, uint64_t handle, const char *name)
 {
-	Npumem__V1__FreeRequest request = NPUMEM__V1__FREE_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(handle, name), *list[1] = {&ref};
-
-	request.n_tensors = 1;
-	request.tensors = list;
+	Npumem__V1__FreeRequest request = {MESSAGE(free_request), .n_tensors = 1, .tensors = list};
 	return TALK_AS(&talk, session, free, FREE, &request);
 }
 
@@ -208,11 +197,8 @@ TEST(what_is_sealed_stays_as_it_is)
 
 static uint64_t crowd_rename(unsigned from, const char *name, const char *to)
 {
-	Npumem__V1__RenameRequest request = NPUMEM__V1__RENAME_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name);
-
-	request.tensor = &ref;
-	request.name = (char *)to;
+	Npumem__V1__RenameRequest request = {MESSAGE(rename_request), .tensor = &ref, .name = (char *)to};
 	return CROWD_SEND(&crowd, from, rename, RENAME, &request);
 }
 

@@ -72,7 +72,6 @@ static int ask(uint64_t id, bool again, Npumem__V1__Request request)
 /* n unnamed tensors. */
 static int alloc(uint64_t id, bool again, size_t n)
 {
-	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
 	Npumem__V1__Allocation allocations[TENSORS], *list[TENSORS];
 	struct talk_spec specs[TENSORS];
 
@@ -82,8 +81,7 @@ static int alloc(uint64_t id, bool again, size_t n)
 		allocations[i].spec = talk_spec(&specs[i], 8, 16);
 		list[i] = &allocations[i];
 	}
-	request.n_tensors = n;
-	request.tensors = list;
+	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = n, .tensors = list};
 	return ASK(id, again, alloc, ALLOC, &request);
 }
 
@@ -95,18 +93,14 @@ static uint64_t made(size_t i)
 
 static int rename_to(uint64_t id, uint64_t handle, const char *name)
 {
-	Npumem__V1__RenameRequest request = NPUMEM__V1__RENAME_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(handle, "");
-
-	request.tensor = &ref;
-	request.name = (char *)name;
+	Npumem__V1__RenameRequest request = {MESSAGE(rename_request), .tensor = &ref, .name = (char *)name};
 	return ASK(id, false, rename, RENAME, &request);
 }
 
 /* Fills the first, reads the second and overwrites it, so that it cannot be read again, and reads `last`. */
 static int submit(uint64_t id, bool again, const uint64_t *handles, uint64_t last)
 {
-	Npumem__V1__SubmitRequest request = NPUMEM__V1__SUBMIT_REQUEST__INIT;
 	Npumem__V1__Ref refs[] = {talk_ref(handles[0], ""), talk_ref(handles[1], ""), talk_ref(last, "")};
 	Npumem__V1__Operation operations[OPERATIONS], *list[OPERATIONS];
 	Npumem__V1__FillRequest fills[2];
@@ -128,19 +122,17 @@ static int submit(uint64_t id, bool again, const uint64_t *handles, uint64_t las
 		operations[2 * i + 1].kind_case = NPUMEM__V1__OPERATION__KIND_READ;
 		operations[2 * i + 1].read = &reads[i];
 	}
-	request.n_operations = OPERATIONS;
-	request.operations = list;
+	Npumem__V1__SubmitRequest request = {MESSAGE(submit_request), .n_operations = OPERATIONS,
+					     .operations = list};
 	return ASK(id, again, submit, SUBMIT, &request);
 }
 
 static int fill(uint64_t id, bool again, uint64_t handle, int64_t integer)
 {
-	Npumem__V1__FillRequest request = NPUMEM__V1__FILL_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(handle, "");
-
-	request.tensor = &ref;
-	request.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
-	request.integer = integer;
+	Npumem__V1__FillRequest request = {MESSAGE(fill_request), .tensor = &ref,
+					   .value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER,
+					   .integer = integer};
 	return ASK(id, again, fill, FILL, &request);
 }
 

@@ -10,12 +10,9 @@ enum { OWNER, OTHER, THIRD };
 
 static uint64_t grant(const char *name, uint32_t uid, int access)
 {
-	Npumem__V1__GrantRequest request = NPUMEM__V1__GRANT_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name);
-
-	request.tensor = &ref;
-	request.uid = uid;
-	request.access = (Npumem__V1__Access)access;
+	Npumem__V1__GrantRequest request = {MESSAGE(grant_request), .tensor = &ref, .uid = uid,
+					    .access = (Npumem__V1__Access)access};
 	return CROWD_SEND(&crowd, OWNER, grant, GRANT, &request);
 }
 
@@ -105,14 +102,12 @@ TEST(a_grant_waits_for_who_looks)
 /* Who may write it does not own it. */
 TEST(what_only_its_owner_may)
 {
-	Npumem__V1__GrantRequest request = NPUMEM__V1__GRANT_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "1001:a");
 
 	init(NPUMEM__V1__ACCESS__ACCESS_WRITE);
 	crowd_finish_all(&crowd);
-	request.tensor = &ref;
-	request.uid = 1003;
-	request.access = NPUMEM__V1__ACCESS__ACCESS_READ;
+	Npumem__V1__GrantRequest request = {MESSAGE(grant_request), .tensor = &ref, .uid = 1003,
+					    .access = NPUMEM__V1__ACCESS__ACCESS_READ};
 	ck_assert_int_eq(crowd_status(&crowd, OTHER, crowd_seal(&crowd, OTHER, "1001:a")),
 			 NPUMEM_PERMISSION_DENIED);
 	ck_assert_int_eq(crowd_status(&crowd, OTHER, crowd_free(&crowd, OTHER, "1001:a")),

@@ -157,14 +157,12 @@ static void send_request(unsigned peer, uint64_t id, Npumem__V1__Request *reques
 
 static void send_alloc(unsigned peer, uint64_t id, Npumem__V1__Allocation *allocation, uint32_t wait_ms)
 {
-	Npumem__V1__AllocRequest message = NPUMEM__V1__ALLOC_REQUEST__INIT;
 	char name[32];
 
 	snprintf(name, sizeof(name), "t%u", (unsigned)id);
 	allocation->name = name;
-	message.n_tensors = 1;
-	message.tensors = &allocation;
-	message.wait_ms = wait_ms;
+	Npumem__V1__AllocRequest message = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &allocation,
+					    .wait_ms = wait_ms};
 	SEND(peer, id, alloc, ALLOC, &message);
 }
 
@@ -209,11 +207,8 @@ static void alloc_apart(unsigned peer, uint64_t id, int64_t n, int64_t step, uin
 
 static void free_tensor(unsigned peer, uint64_t id, const char *name)
 {
-	Npumem__V1__FreeRequest message = NPUMEM__V1__FREE_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name), *list = &ref;
-
-	message.n_tensors = 1;
-	message.tensors = &list;
+	Npumem__V1__FreeRequest message = {MESSAGE(free_request), .n_tensors = 1, .tensors = &list};
 	SEND(peer, id, free, FREE, &message);
 }
 
@@ -284,7 +279,6 @@ TEST(what_can_never_be_is_refused_at_once)
 /* Each of two would have room in an empty device, and both have not. */
 TEST(what_can_never_be_together_is_refused_at_once)
 {
-	Npumem__V1__AllocRequest message = NPUMEM__V1__ALLOC_REQUEST__INIT;
 	Npumem__V1__Allocation allocations[2], *list[2] = {&allocations[0], &allocations[1]};
 	struct talk_spec specs[2];
 
@@ -292,9 +286,8 @@ TEST(what_can_never_be_together_is_refused_at_once)
 		npumem__v1__allocation__init(&allocations[i]);
 		allocations[i].spec = talk_spec(&specs[i], 8, 5000);
 	}
-	message.n_tensors = 2;
-	message.tensors = list;
-	message.wait_ms = 1000;
+	Npumem__V1__AllocRequest message = {MESSAGE(alloc_request), .n_tensors = 2, .tensors = list,
+					    .wait_ms = 1000};
 	SEND(0, 1, alloc, ALLOC, &message);
 	heard("1 RESOURCE_EXHAUSTED");
 	says("not even an empty device");

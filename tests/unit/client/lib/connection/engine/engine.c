@@ -103,14 +103,11 @@ TEST(the_daemons_reason_is_told)
 
 TEST(a_truncated_answer_at_every_byte)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
-	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 	size_t n;
-	done.warning = (char *)(uintptr_t) "some bytes were never written";
-	done.macs = 123456789;
-	response.id = 1;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
-	response.done = &done;
+	Npumem__V1__Done done = {MESSAGE(done), .warning = (char *)(uintptr_t) "some bytes were never written",
+				 .macs = 123456789};
+	Npumem__V1__Response response = {MESSAGE(response), .id = 1,
+					 .result_case = NPUMEM__V1__RESPONSE__RESULT_DONE, .done = &done};
 	uint8_t *frame = peer_frame(&response, &n);
 	for (size_t cut = 1; cut < n; cut++) {
 		struct peer peer = peer_open();
@@ -128,15 +125,13 @@ TEST(a_truncated_answer_at_every_byte)
 
 TEST(an_answer_byte_by_byte)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 	struct peer peer = peer_open();
 	struct told told = {.times = 0};
 	size_t n;
 	done.macs = 7;
-	response.id = 1;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
-	response.done = &done;
+	Npumem__V1__Response response = {MESSAGE(response), .id = 1,
+					 .result_case = NPUMEM__V1__RESPONSE__RESULT_DONE, .done = &done};
 	uint8_t *frame = peer_frame(&response, &n);
 	ck_assert_int_eq(send_run(&peer, &told), 0);
 	for (size_t i = 0; i < n; i++) {
@@ -215,11 +210,10 @@ TEST(events_and_unknown_statuses_do_no_harm)
 {
 	struct peer peer = peer_open();
 	struct told told = {.times = 0};
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Event event = NPUMEM__V1__EVENT__INIT;
 	event.kind = (char *)(uintptr_t) "from a later version";
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_EVENT;
-	response.event = &event;
+	Npumem__V1__Response response = {MESSAGE(response), .result_case = NPUMEM__V1__RESPONSE__RESULT_EVENT,
+					 .event = &event};
 	ck_assert_int_eq(send_run(&peer, &told), 0);
 	peer_answer(&peer, &response);
 	peer_refuse(&peer, 1, 99, "");
@@ -240,8 +234,6 @@ static uint32_t random_next(uint32_t *state)
 
 TEST(damaged_answers_never_crash)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
-	Npumem__V1__Allocated allocated = NPUMEM__V1__ALLOCATED__INIT;
 	struct peer_tensor tensors[6];
 	Npumem__V1__Tensor *list[6];
 	uint32_t state = 1;
@@ -250,11 +242,10 @@ TEST(damaged_answers_never_crash)
 		peer_tensor_init(&tensors[i], i + 1);
 		list[i] = &tensors[i].message;
 	}
-	allocated.n_tensors = 6;
-	allocated.tensors = list;
-	response.id = 1;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_ALLOCATED;
-	response.allocated = &allocated;
+	Npumem__V1__Allocated allocated = {MESSAGE(allocated), .n_tensors = 6, .tensors = list};
+	Npumem__V1__Response response = {MESSAGE(response), .id = 1,
+					 .result_case = NPUMEM__V1__RESPONSE__RESULT_ALLOCATED,
+					 .allocated = &allocated};
 	uint8_t *frame = peer_frame(&response, &n);
 	for (unsigned round = 0; round < 2000; round++) {
 		struct npumem_allocation allocations[6];

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/lib/messages/payload.h"
+#include "tests/support/message.h"
 #include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 
@@ -61,15 +62,13 @@ TEST(the_message_is_what_it_was)
 
 TEST(what_was_lent_goes_back)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
 	struct failing failing = {.fail_at = 2};
 	const struct memory memory = {failing_resize, &failing};
 	uint8_t *data = malloc(5000);
 	memset(data, 0x5a, 5000);
-	request.id = 3;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_WRITE;
-	request.write = &write;
+	Npumem__V1__Request request = {MESSAGE(request), .id = 3, .call_case = NPUMEM__V1__REQUEST__CALL_WRITE,
+				       .write = &write};
 	struct kept *kept =
 		kept_new(&memory, &request, npumem__v1__request__get_packed_size(&request), true, data, 5000, -1);
 	ck_assert_int_lt(kept_disown(kept, &memory), 0);

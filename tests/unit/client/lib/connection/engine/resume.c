@@ -86,12 +86,10 @@ enum { FEW = 20, MANY = 20000 };
 
 static uint8_t *done_frame(uint64_t id, uint8_t *data, size_t bytes, size_t *n)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 	done.data = (ProtobufCBinaryData){bytes, data};
-	response.id = id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
-	response.done = &done;
+	Npumem__V1__Response response = {MESSAGE(response), .id = id,
+					 .result_case = NPUMEM__V1__RESPONSE__RESULT_DONE, .done = &done};
 	return peer_frame(&response, n);
 }
 
@@ -172,15 +170,15 @@ TEST(a_cut_at_every_byte_of_the_answers)
 
 TEST(a_cut_at_every_byte_of_being_let_in)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
-	Npumem__V1__Resumed resumed = NPUMEM__V1__RESUMED__INIT;
 	struct door door;
 	size_t n = 100;
 	door_open(&door);
-	resumed.token = (ProtobufCBinaryData){strlen(DOOR_TOKEN), (uint8_t *)(uintptr_t)DOOR_TOKEN};
-	resumed.resume_seconds = 30;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_RESUMED;
-	response.resumed = &resumed;
+	Npumem__V1__Resumed resumed = {
+		MESSAGE(resumed),
+		.token = (ProtobufCBinaryData){strlen(DOOR_TOKEN), (uint8_t *)(uintptr_t)DOOR_TOKEN},
+		.resume_seconds = 30};
+	Npumem__V1__Response response = {MESSAGE(response), .result_case = NPUMEM__V1__RESPONSE__RESULT_RESUMED,
+					 .resumed = &resumed};
 	for (size_t cut = 0; cut < n; cut++) {
 		struct told told = {.times = 0};
 		fill(&door, 5, &told);

@@ -51,9 +51,7 @@ static uint64_t expect_share(const struct door *door, uint64_t segment, bool aga
 
 static void answer_share(const struct door *door, uint64_t id, uint64_t segment)
 {
-	Npumem__V1__Shared shared = NPUMEM__V1__SHARED__INIT;
-	shared.segment = segment;
-	shared.bytes = 4096;
+	Npumem__V1__Shared shared = {MESSAGE(shared), .segment = segment, .bytes = 4096};
 	PEER_ANSWER(&door->peer, id, shared, SHARED, &shared);
 }
 
@@ -138,11 +136,10 @@ static void count_event(void *context, const struct npumem_event *event)
 
 static void send_event(const struct door *door)
 {
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Event event = NPUMEM__V1__EVENT__INIT;
 	event.kind = (char *)(uintptr_t) "freed";
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_EVENT;
-	response.event = &event;
+	Npumem__V1__Response response = {MESSAGE(response), .result_case = NPUMEM__V1__RESPONSE__RESULT_EVENT,
+					 .event = &event};
 	peer_answer(&door->peer, &response);
 	ck_assert_int_eq(door_process(door), 0);
 }

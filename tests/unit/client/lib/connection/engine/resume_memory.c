@@ -29,13 +29,11 @@ static unsigned open_fds(void)
 static void answer(struct sweep *sweep, const Npumem__V1__Request *request)
 {
 	static uint8_t data[WRITTEN];
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Shared shared = NPUMEM__V1__SHARED__INIT;
 	Npumem__V1__Subscribed subscribed = NPUMEM__V1__SUBSCRIBED__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
-	response.id = request->id;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
-	response.done = &done;
+	Npumem__V1__Response response = {MESSAGE(response), .id = request->id,
+					 .result_case = NPUMEM__V1__RESPONSE__RESULT_DONE, .done = &done};
 	if (request->call_case == NPUMEM__V1__REQUEST__CALL_READ) {
 		done.data = (ProtobufCBinaryData){WRITTEN, data};
 	} else if (request->call_case == NPUMEM__V1__REQUEST__CALL_SHARE) {

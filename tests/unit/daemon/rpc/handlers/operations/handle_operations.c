@@ -61,12 +61,10 @@ TEST(data_comes_in_whole_elements)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
 
 	allocation.spec = talk_spec(&spec, 2, 2);
 	allocation.spec->dtype = NPUMEM__V1__DTYPE__INT32;
-	request.n_tensors = 1;
-	request.tensors = &list;
+	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &list};
 	ck_assert_int_eq(TALK(&talk, alloc, ALLOC, &request), 0);
 	uint64_t handle = talk.response->allocated->tensors[0]->handle;
 	ck_assert_int_eq(talk_write_as(&talk, &talk.session, handle, 0, "0123456", 7), NPUMEM_INVALID);
@@ -101,11 +99,9 @@ TEST(a_read_beyond_a_frame_is_refused_before_it_is_gathered)
 
 static int copy(uint64_t to, uint64_t from)
 {
-	Npumem__V1__CopyRequest request = NPUMEM__V1__COPY_REQUEST__INIT;
 	Npumem__V1__Ref destination = talk_ref(to, ""), source = talk_ref(from, "");
-
-	request.destination = &destination;
-	request.source = from ? &source : NULL;
+	Npumem__V1__CopyRequest request = {MESSAGE(copy_request), .destination = &destination,
+					   .source = from ? &source : NULL};
 	return TALK(&talk, copy, COPY, &request);
 }
 
@@ -175,15 +171,13 @@ static uint64_t fx8_tensor(const char *name)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
 
 	allocation.spec = talk_spec(&spec, 8, 16);
 	allocation.spec->dtype = NPUMEM__V1__DTYPE__FX8;
 	allocation.spec->frac_bits_given_case = NPUMEM__V1__SPEC__FRAC_BITS_GIVEN_FRAC_BITS;
 	allocation.spec->frac_bits = 4;
 	allocation.name = (char *)name;
-	request.n_tensors = 1;
-	request.tensors = &list;
+	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &list};
 	ck_assert_int_eq(TALK(&talk, alloc, ALLOC, &request), 0);
 	return talk.response->allocated->tensors[0]->handle;
 }
@@ -294,19 +288,14 @@ static int no_memory(void *ctx, struct limits_user *user, void (*work)(void *arg
 
 static int write_shared(bool in_a_list)
 {
-	Npumem__V1__WriteRequest request = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__Operation operation = NPUMEM__V1__OPERATION__INIT, *operations = &operation;
-	Npumem__V1__SubmitRequest list = NPUMEM__V1__SUBMIT_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "x");
-
-	request.tensor = &ref;
-	request.segment = 1;
+	Npumem__V1__WriteRequest request = {MESSAGE(write_request), .tensor = &ref, .segment = 1};
 	if (!in_a_list)
 		return TALK(&talk, write, WRITE, &request);
 	operation.kind_case = NPUMEM__V1__OPERATION__KIND_WRITE;
 	operation.write = &request;
-	list.n_operations = 1;
-	list.operations = &operations;
+	Npumem__V1__SubmitRequest list = {MESSAGE(submit_request), .n_operations = 1, .operations = &operations};
 	return TALK(&talk, submit, SUBMIT, &list);
 }
 
@@ -332,7 +321,6 @@ TEST(memory_of_a_client_is_touched_on_threads_only)
 TEST(memory_of_a_client_is_not_summed_for_a_record)
 {
 	Npumem__V1__ShareRequest share = NPUMEM__V1__SHARE_REQUEST__INIT;
-	Npumem__V1__ReadRequest request = NPUMEM__V1__READ_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "x");
 
 	talk.session.segments_source = &source;
@@ -343,8 +331,7 @@ TEST(memory_of_a_client_is_not_summed_for_a_record)
 	ck_assert_int_eq(write_shared(false), 0);
 	talk.world.service.recorder.owner = &talk.session;
 	talk.world.service.recorder.bytes = RECORDER_BYTES_MAX;
-	request.tensor = &ref;
-	request.segment = 1;
+	Npumem__V1__ReadRequest request = {MESSAGE(read_request), .tensor = &ref, .segment = 1};
 	ck_assert_int_eq(TALK(&talk, read, READ, &request), 0);
 	talk.world.service.recorder.owner = NULL;
 	talk.world.service.recorder.bytes = 0;

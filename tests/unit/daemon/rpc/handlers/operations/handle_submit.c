@@ -106,14 +106,12 @@ static void tensors(void)
 	for (unsigned i = 0; i < 4; i++) {
 		struct talk_spec spec;
 		Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-		Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
 
 		allocation.spec = talk_spec(&spec, 8, 16);
 		allocation.spec->dtype = NPUMEM__V1__DTYPE__FX8;
 		allocation.spec->frac_bits_given_case = NPUMEM__V1__SPEC__FRAC_BITS_GIVEN_FRAC_BITS;
 		allocation.name = names[i];
-		request.n_tensors = 1;
-		request.tensors = &list;
+		Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &list};
 		ck_assert_int_eq(TALK(&talk, alloc, ALLOC, &request), 0);
 	}
 }
