@@ -1,6 +1,5 @@
 /* Every worked example and figure of the vendor's "Tensor in Local Memory" chapter, with its own numbers, each
  * checked element by element against a map drawn from the text. */
-#include "tests/support/test.h"
 #include "tests/unit/include/formulas/map.h"
 #include "tests/unit/include/formulas/specs.h"
 

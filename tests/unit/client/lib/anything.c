@@ -5,7 +5,6 @@
  * part). */
 #include <stdlib.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/client/lib/door.h"
 #include "tests/unit/client/lib/failing.h"
 

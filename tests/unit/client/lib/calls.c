@@ -2,7 +2,6 @@
  */
 #include <pthread.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/peer.h"
 

@@ -2,7 +2,6 @@
 #ifndef TESTS_CLIENT_PEER_H
 #define TESTS_CLIENT_PEER_H
 
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "client/lib/connection/memory.h"
 #include "proto/frame.h"
 #include "proto/npumem.pb-c.h"
+#include "tests/support/test.h"
 #include "tests/support/message.h"
 
 struct peer {

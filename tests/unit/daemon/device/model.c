@@ -1,6 +1,5 @@
 /* Random traces of everything that a device can do, on small devices. Before each step the model says what must
  * come of it, a refusal included; after it every byte, bit, count and tensor is compared. */
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/model_ops.h"
 #include "tests/unit/daemon/device/model_restart.h"
 #include "tests/unit/daemon/device/model_views.h"

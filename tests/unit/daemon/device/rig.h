@@ -3,11 +3,11 @@
 #ifndef TESTS_DEVICE_RIG_H
 #define TESTS_DEVICE_RIG_H
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "daemon/device/operations/op.h"
+#include "tests/support/test.h"
 #include "tests/unit/daemon/device/scarce.h"
 
 struct rig {
@@ -93,6 +93,13 @@ static inline void rig_said(const struct rig *rig, int status, const char *part)
 	ck_assert_msg(rig->error.status == status, "status %d, not %d: %s", rig->error.status, status,
 		      rig->error.message);
 	ck_assert_msg(strstr(rig->error.message, part), "\"%s\" does not say \"%s\"", rig->error.message, part);
+}
+
+/* The same of a call that has just returned `result`. */
+static inline void rig_fails(const struct rig *rig, int result, int status, const char *part)
+{
+	ck_assert_int_eq(result, status);
+	rig_said(rig, status, part);
 }
 
 static inline int64_t rig_field(const struct rig *rig, const char *key)

@@ -2,7 +2,6 @@
 #include "daemon/rpc/calls/perform.h"
 
 #include "tests/support/loop_turns.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))

@@ -1,6 +1,5 @@
 #include "daemon/rpc/reply.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 /* A reply with a dump of `bytes` as its result, with a guess that may be wrong. */

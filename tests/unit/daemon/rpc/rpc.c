@@ -4,7 +4,6 @@
 #include "proto/decode.h"
 #include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/handlers/operations/operate.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
@@ -31,8 +30,7 @@ TEST(an_unknown_call_is_told)
 {
 	static const uint8_t unknown[] = {0x08, 9, 0x9a, 0x06, 1, 7}, none[] = {0x08, 9};
 
-	ck_assert_int_eq(talk_bytes(&talk, &talk.session, unknown, sizeof(unknown)), NPUMEM_UNIMPLEMENTED);
-	talk_says(&talk, "99");
+	talk_fails(&talk, talk_bytes(&talk, &talk.session, unknown, sizeof(unknown)), NPUMEM_UNIMPLEMENTED, "99");
 	ck_assert_uint_eq(talk.response->id, 9);
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, none, sizeof(none)), NPUMEM_UNIMPLEMENTED);
 }

@@ -209,4 +209,11 @@ static inline int64_t talk_field(const struct talk *talk, const char *key)
 	ck_assert_msg(strstr((talk)->response->message, text), "\"%s\" does not say \"%s\"",                      \
 		      (talk)->response->message, text)
 
+/* A request that was answered `result` was refused like this: `text` is in the message. */
+#define talk_fails(talk, result, status, text)                                                                    \
+	do {                                                                                                      \
+		ck_assert_int_eq(result, status);                                                                 \
+		talk_says(talk, text);                                                                            \
+	} while (0)
+
 #endif

@@ -1,7 +1,6 @@
 /* The ids of segments, and what is told to where their memory comes from. */
 #include "daemon/service/segments.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { BYTES = 4096 };

@@ -1,6 +1,5 @@
 #include "daemon/service/session.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 FIXTURE_OBJECT(struct world, world, world_init(&world), world_deinit(&world))

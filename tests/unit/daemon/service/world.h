@@ -3,7 +3,6 @@
 #ifndef TESTS_WORLD_H
 #define TESTS_WORLD_H
 
-#include <check.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -11,6 +10,7 @@
 #include "daemon/service/service.h"
 #include "daemon/service/session.h"
 #include "daemon/service/tensors/tensors.h"
+#include "tests/support/test.h"
 
 struct world {
 	struct heap heap;

@@ -5,7 +5,6 @@
 #include <zlib.h>
 
 #include "daemon/store/cells.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/store/state.h"
 
 enum { N_CELLS = 6 };

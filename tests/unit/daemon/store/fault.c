@@ -6,7 +6,6 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/store/script.h"
 
 /* ---- calls and allocations ---- */

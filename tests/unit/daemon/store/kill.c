@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/store/script.h"
 
 /* What the script has done so far, told after it was. */

@@ -2,7 +2,6 @@
 #ifndef TESTS_UNIT_DAEMON_STORE_STATE_H
 #define TESTS_UNIT_DAEMON_STORE_STATE_H
 
-#include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 
 #include "daemon/store/hooks.h"
 #include "daemon/store/store.h"
+#include "tests/support/test.h"
 
 enum { STATE_MEMORY_BYTES = 3 * 4096 + 100 };
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/store/state.h"
 
 TEST(a_new_state_is_empty)

@@ -1,6 +1,5 @@
 #include <stdio.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/include/formulas/specs.h"
 
 static const struct npumem_geometry bm1684 = {64, 512 * 1024, 8, 128};

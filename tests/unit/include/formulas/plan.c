@@ -1,4 +1,3 @@
-#include "tests/support/test.h"
 #include "tests/unit/include/formulas/specs.h"
 
 static struct npumem_plan plan_of(const struct npumem_geometry *geometry, const struct npumem_spec *spec)

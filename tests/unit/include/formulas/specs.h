@@ -2,10 +2,11 @@
 #ifndef TESTS_FORMULAS_SPECS_H
 #define TESTS_FORMULAS_SPECS_H
 
-#include <check.h>
 #include <string.h>
 
 #include <npumem/layout.h>
+
+#include "tests/support/test.h"
 
 /* The array that the seed's figures are drawn for. */
 static const struct npumem_geometry specs_seed = {.n_npus = 4, .npu_bytes = 1024, .n_banks = 8, .eu_bytes = 128};

@@ -1,5 +1,4 @@
 #include "include/formulas/widths.h"
-#include "tests/support/test.h"
 #include "tests/unit/include/formulas/specs.h"
 
 /* Storage per NPU of a width, by the matrix layout itself. */

@@ -1,5 +1,4 @@
 /* Subscribing, and standing in line for room: what comes between other answers. */
-#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/script.h"
 

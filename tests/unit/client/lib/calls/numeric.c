@@ -1,6 +1,5 @@
 /* Numeric questions over the wire: what is sent, and answers that fit the question or do not. */
 
-#include "tests/support/test.h"
 #include "tests/unit/client/lib/peer.h"
 
 static void answer(const struct peer *peer, uint64_t id, int answer_case, void *message)

@@ -1,5 +1,4 @@
 /* The counters: copied row by row. */
-#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/script.h"
 

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <sys/time.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/client/lib/peer.h"
 
 static struct npumem *waiting;

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <time.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/peer.h"
 

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/script.h"
 

@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include "proto/digest.h"
-#include "tests/support/test.h"
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/records.h"
 #include "tests/unit/client/lib/script.h"

@@ -3,7 +3,6 @@
  * threads. That the scalar one is right the kernels' own tests say, by plain loops. */
 
 #include "daemon/device/engine/ukernel.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/convolutions.h"
 #include "tests/support/crew.h"
 

@@ -2,7 +2,6 @@
  * most negative ones, every rounding, sums that are narrow, widened, split and wrapped; and tiles shared by
  * threads. */
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 #include "tests/support/crew.h"
 

@@ -1,6 +1,5 @@
 /* Element-wise kernels over features of every tail, dense, on lanes and in place, under every instruction set:
  * each must do what it does by scalars. What that is the kernels' own tests say. */
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 
 enum { WIDTH_MAX = 70 };

@@ -3,11 +3,11 @@
 #ifndef TESTS_DEVICE_KERNELS_CALLS_H
 #define TESTS_DEVICE_KERNELS_CALLS_H
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/device/operations/kernel.h"
+#include "tests/support/test.h"
 #include "tests/support/oracle.h"
 #include "tests/unit/daemon/device/kernels/lanes.h"
 

@@ -3,7 +3,6 @@
  * reference refuses, the kernel's check refuses. */
 #include <stdio.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 
 enum { CASES_MIN = 40, CASES_REFUSED_MIN = 1, WORD_BYTES = 64 };

@@ -1,6 +1,5 @@
 /* Sums of more than 2^24 elements, which the accumulator no longer holds: avepool and reduce_sum. Too large for
  * cases.py. */
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 
 TEST(avepool, .is_slow = true)

@@ -1,6 +1,5 @@
 /* Windows, rows, taps and phases are as long as a client says: between two looks there is a piece of work however
  * long they are. How many looks there are at least follows from the elements of each step of the work. */
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/convolutions.h"
 
 enum {

@@ -1,6 +1,5 @@
 /* The calls of refusals.txt: the check takes each, and refuses each of the changes below it in the words that are
  * there. Calls that take long have progress, and can be cancelled. Every kernel has a call. */
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/words.h"
 
 enum { LINE_BYTES = 512 };

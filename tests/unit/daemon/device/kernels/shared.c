@@ -1,6 +1,5 @@
 /* Depthwise convolutions whose channels several threads share. */
 #include "tests/support/crew.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/convolutions.h"
 
 static void begin(struct calls *c, const struct shape *shape, int dtype)

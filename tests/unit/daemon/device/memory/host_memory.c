@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "daemon/device/internal.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 /* A device in which everything may happen: hosts and guests, views, gaps, and as many blocks as the arena has

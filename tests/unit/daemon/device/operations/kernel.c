@@ -1,6 +1,5 @@
 /* Every row of kernels.def tells how far it is and leaves when it is cancelled, at whichever of its looks: one
  * small call each, with pieces smaller still. A new kernel needs a call here. */
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/words.h"
 
 enum { PIECE = 16, LOOKS_LEAST = 4, WORDS_BYTES = 256 };

@@ -1,7 +1,6 @@
 /* The safety rule when a kernel runs: what may not start, and what the hardware would destroy of what may. */
 #include "daemon/device/operations/lockstep.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 /* Four NPUs. `in` is written. `out` has 100 bytes of data on NPUs 0 to 2, its block on NPU 3 is empty; `guest` has
@@ -145,8 +144,8 @@ TEST(a_damaged_tensor_until_it_is_rewritten)
 	/* no input of a kernel, */
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 60);
 	struct tensor *other = rig_place(rig, &request);
-	ck_assert_int_eq(rig_relu(rig, stage.guest, other), NPUMEM_DATA_LOST);
-	rig_said(rig, NPUMEM_DATA_LOST, "guest (role in) is damaged: 60 bytes were destroyed by a kernel");
+	rig_fails(rig, rig_relu(rig, stage.guest, other), NPUMEM_DATA_LOST,
+		  "guest (role in) is damaged: 60 bytes were destroyed by a kernel");
 	ck_assert_int_eq(rig_field(rig, "damaged_bytes"), 60);
 	ck_assert_str_eq(rig_text(rig, "tensor"), "guest");
 	/* its copy with a warning, too, */
@@ -261,9 +260,8 @@ TEST(the_second_check)
 {
 	struct rig *rig = &stage.rig;
 	stage.guest->reuse = NPUMEM_IF_SAFE;
-	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION);
-	rig_said(rig, NPUMEM_FAILED_PRECONDITION,
-		 "a kernel that writes out may destroy data of guest on NPU 3, bytes 20 to 79");
+	rig_fails(rig, rig_relu(rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION,
+		  "a kernel that writes out may destroy data of guest on NPU 3, bytes 20 to 79");
 	rig_blames(rig, stage.guest, 3, 20, 60);
 	/* Nothing ran. */
 	struct device_state state;
@@ -287,18 +285,16 @@ TEST(no_output_of_a_kernel)
 {
 	struct rig *rig = &stage.rig;
 	stage.out->dma_only = true;
-	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION);
-	rig_said(rig, NPUMEM_FAILED_PRECONDITION, "out (role out) is dma_only: no kernel may write it");
+	rig_fails(rig, rig_relu(rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION,
+		  "out (role out) is dma_only: no kernel may write it");
 	struct device_slice slice = {.to = tensor_place(stage.out).shape};
 	struct tensor *view;
 	ck_assert_int_eq(device_view_slice(rig->device, stage.out, &slice, &view, &rig->context), 0);
-	ck_assert_int_eq(rig_relu(rig, stage.in, view), NPUMEM_FAILED_PRECONDITION);
-	rig_said(rig, NPUMEM_FAILED_PRECONDITION, "is dma_only");
+	rig_fails(rig, rig_relu(rig, stage.in, view), NPUMEM_FAILED_PRECONDITION, "is dma_only");
 	stage.out->dma_only = false;
 	ck_assert_int_eq(rig_fill(rig, stage.out, 1), 0);
 	ck_assert_int_eq(device_seal(rig->device, stage.out, &rig->context), 0);
-	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION);
-	rig_said(rig, NPUMEM_FAILED_PRECONDITION, "out is sealed");
+	rig_fails(rig, rig_relu(rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION, "out is sealed");
 	ck_assert_int_eq(rig_relu(rig, stage.in, view), NPUMEM_FAILED_PRECONDITION);
 	/* As an input it is fine. */
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 1, 100);

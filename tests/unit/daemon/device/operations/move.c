@@ -1,6 +1,5 @@
 /* Moves tell how far they are and can be stopped at each look. What a stopped one has written by then counts as
  * never written; all else is as it was. In the layouts that are moved differently. */
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 8192), rig_close(&rig))
@@ -104,8 +103,8 @@ TEST(stopped_anywhere)
 				ck_assert_int_eq(rig_fill(&rig, from, NEW), 0);
 				/* Whoever has read all of it knows that it is written. */
 				ck_assert_int_eq(rig_read(&rig, to, known), 0);
-				ck_assert_int_eq(move(kinds[k], to, from, bytes, at, &watch), NPUMEM_CANCELLED);
-				rig_said(&rig, NPUMEM_CANCELLED, "counts as never written");
+				rig_fails(&rig, move(kinds[k], to, from, bytes, at, &watch), NPUMEM_CANCELLED,
+					  "counts as never written");
 				ck_assert_int_eq(watch.n_looks, at);
 				stopped_cleanly(to);
 				/* Whole again. */
@@ -121,10 +120,9 @@ TEST(a_read_or_one_that_has_not_begun_changes_nothing)
 	struct tensor *to = place(0);
 	memset(bytes, OLD, sizeof(bytes));
 	ck_assert_int_eq(rig_write(&rig, to, bytes), 0);
-	ck_assert_int_eq(move(OP_READ, to, NULL, after, 3, &watch), NPUMEM_CANCELLED);
-	rig_said(&rig, NPUMEM_CANCELLED, "the read was cancelled");
-	ck_assert_int_eq(move(OP_FILL, to, NULL, bytes, 1, &watch), NPUMEM_CANCELLED);
-	rig_said(&rig, NPUMEM_CANCELLED, "the fill was cancelled before it began; nothing was written");
+	rig_fails(&rig, move(OP_READ, to, NULL, after, 3, &watch), NPUMEM_CANCELLED, "the read was cancelled");
+	rig_fails(&rig, move(OP_FILL, to, NULL, bytes, 1, &watch), NPUMEM_CANCELLED,
+		  "the fill was cancelled before it began; nothing was written");
 	ck_assert_int_eq(rig_read(&rig, to, after), 0);
 	ck_assert_mem_eq(after, bytes, sizeof(after));
 }
@@ -157,8 +155,7 @@ TEST(stopped_while_it_looks_what_was_written)
 			rig.op = (struct op){
 				.kind = OP_READ, .tensor = from, .count = -1, .progress = &watch.progress};
 			rig.op.system = (struct op_system){.base = bytes, .bytes = sizeof(bytes)};
-			ck_assert_int_eq(rig_op(&rig), NPUMEM_CANCELLED);
-			rig_said(&rig, NPUMEM_CANCELLED, "the read was cancelled before it began");
+			rig_fails(&rig, rig_op(&rig), NPUMEM_CANCELLED, "the read was cancelled before it began");
 			ck_assert_int_eq(watch.n_looks, at);
 			for (unsigned i = 0; i < sizeof(bytes); i++)
 				ck_assert_int_eq(bytes[i], NEW);

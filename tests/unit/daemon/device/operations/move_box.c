@@ -3,7 +3,6 @@
  * every mark is as the model has it: what is not the operation's own was not touched. */
 #include "daemon/device/internal.h"
 #include "tests/support/oracle.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 enum { ELEMENTS_MAX = 6000, HOST_BYTES = 400000, TENSORS = 3 };

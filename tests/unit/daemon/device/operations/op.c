@@ -6,7 +6,6 @@
 
 #include "tests/support/bytemap.h"
 #include "tests/support/oracle.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 4096), rig_close(&rig))
@@ -164,16 +163,16 @@ TEST(irregular_strides)
 	ck_assert_int_eq(op_group_check(rig.device, ops, FILLS + 1, 0, &rig.context), 0);
 	/* As an output it takes all of its footprint. */
 	operands[1].tensor = in;
-	ck_assert_int_eq(op_group_check(rig.device, ops, FILLS + 1, 0, &rig.context), NPUMEM_ABORTED);
-	rig_said(&rig, NPUMEM_ABORTED, "operations 0 (fill #2) and 2000 (run relu out=#1) of one group conflict");
+	rig_fails(&rig, op_group_check(rig.device, ops, FILLS + 1, 0, &rig.context), NPUMEM_ABORTED,
+		  "operations 0 (fill #2) and 2000 (run relu out=#1) of one group conflict");
 	operands[1].tensor = operands[0].tensor;
 	operands[0].tensor = fill.tensor;
 	operands[1].tensor = rig_place(&rig, &request);
 	fill.kind = OP_READ;
 	ck_assert_int_eq(op_group_check(rig.device, ops, FILLS + 1, 0, &rig.context), 0);
 	progress.cancelled = true;
-	ck_assert_int_eq(op_group_check(rig.device, ops, FILLS + 1, 0, &rig.context), NPUMEM_CANCELLED);
-	rig_said(&rig, NPUMEM_CANCELLED, "the group was cancelled before it began");
+	rig_fails(&rig, op_group_check(rig.device, ops, FILLS + 1, 0, &rig.context), NPUMEM_CANCELLED,
+		  "the group was cancelled before it began");
 	ck_assert_int_eq(op_group_cost(ops + 3, 3), 0);
 }
 
@@ -257,11 +256,10 @@ TEST(who_and_where)
 	struct op run = relu(operands, stage.y, stage.x);
 	struct op *ops[] = {&fill_z, &run, &fill_z, &read_x};
 	npumem_error_clear(&rig.error);
-	ck_assert_int_eq(op_group_check(rig.device, ops, 4, 20, &rig.context), NPUMEM_ABORTED);
-	rig_said(&rig, NPUMEM_ABORTED,
-		 "operations 21 (run relu out=x) and 23 (read x) of one group conflict on NPU 0, bytes 0 to 7; "
-		 "nothing "
-		 "of the group ran");
+	rig_fails(&rig, op_group_check(rig.device, ops, 4, 20, &rig.context), NPUMEM_ABORTED,
+		  "operations 21 (run relu out=x) and 23 (read x) of one group conflict on NPU 0, bytes 0 to 7; "
+		  "nothing "
+		  "of the group ran");
 	ck_assert_int_eq(rig_field(&rig, "first"), 21);
 	ck_assert_int_eq(rig_field(&rig, "second"), 23);
 	ck_assert_int_eq(rig_field(&rig, "npu"), 0);
@@ -684,8 +682,7 @@ TEST(not_asked_where_it_is_refused)
 	moment.answer = NPUMEM_RESOURCE_EXHAUSTED;
 	for (unsigned kind = 0; kind < BEGIN_KINDS; kind++) {
 		set_op(&stage, kind, data);
-		ck_assert_int_eq(run_asked(&moment), NPUMEM_RESOURCE_EXHAUSTED);
-		rig_said(&rig, NPUMEM_RESOURCE_EXHAUSTED, "not now");
+		rig_fails(&rig, run_asked(&moment), NPUMEM_RESOURCE_EXHAUSTED, "not now");
 	}
 	free(data);
 }

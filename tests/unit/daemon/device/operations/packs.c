@@ -1,7 +1,6 @@
 /* Packs of weights are kept between runs, and never used after a write. That one was used shows where the bytes of
  * the weights are changed behind the device's back. */
 #include "daemon/device/internal.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 enum { CHANNELS = 4, SIDE = 8 };

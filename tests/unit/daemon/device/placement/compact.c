@@ -3,7 +3,6 @@
 #include "daemon/device/internal.h"
 #include <limits.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 2, 1024), rig_close(&rig))

@@ -11,7 +11,6 @@
 
 #include "daemon/device/geometry/intersect.h"
 #include "tests/support/oracle.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/places.h"
 #include "tests/unit/daemon/device/restart.h"
 

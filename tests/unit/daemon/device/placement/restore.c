@@ -4,7 +4,6 @@
 
 #include "daemon/device/tensors/meetings.h"
 #include "daemon/device/tensors/table.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/places.h"
 #include "tests/unit/daemon/device/restart.h"
 
@@ -423,8 +422,8 @@ TEST(slots)
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		saved.handle = wrong[i];
 		npumem_error_clear(&rig.error);
-		ck_assert_int_eq(device_restore(device, &saved, &tensor, &rig.context), NPUMEM_INVALID);
-		rig_said(&rig, NPUMEM_INVALID, "its handle cannot be given to it");
+		rig_fails(&rig, device_restore(device, &saved, &tensor, &rig.context), NPUMEM_INVALID,
+			  "its handle cannot be given to it");
 	}
 	device_restore_end(device, false);
 	static const uint64_t expected[] = {UINT64_C(7) << 32 | 2, UINT64_C(0xffffffff) << 32 | 3, 6, 7};
@@ -501,8 +500,7 @@ TEST(lost_bytes)
 	device_state(rig.device, in, &state);
 	ck_assert(state.lost_bytes == 5 && state.damaged_bytes == 0 && state.unwritten_bytes == 0);
 	/* Whatever the policy; the others can be read. */
-	ck_assert_int_eq(rig_read(&rig, in, bytes), NPUMEM_DATA_LOST);
-	rig_said(&rig, NPUMEM_DATA_LOST, "in has 5 bytes that are lost");
+	rig_fails(&rig, rig_read(&rig, in, bytes), NPUMEM_DATA_LOST, "in has 5 bytes that are lost");
 	ck_assert_str_eq(rig_text(&rig, "tensor"), "in");
 	ck_assert_int_eq(rig_field(&rig, "lost_bytes"), 5);
 	ck_assert_int_eq(rig_read_some(&rig, in, 7, 2, bytes), NPUMEM_DATA_LOST);

@@ -2,7 +2,6 @@
 #include "daemon/device/internal.h"
 #include "tests/support/bytemap.h"
 #include "tests/support/oracle.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 1024), rig_close(&rig))

@@ -5,7 +5,6 @@
 #include "daemon/device/arena/free_blocks.h"
 #include "daemon/device/reuse/overlap_walk.h"
 #include "tests/support/oracle.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 512), rig_close(&rig))

@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "tests/support/oracle.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 1024), rig_close(&rig))

@@ -1,7 +1,6 @@
 /* What a log is told of: all that an operation changed, and little else. */
 #include "daemon/device/tensors/changes.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 enum { NPUS = 2, NPU_BYTES = 1 << 20 };

@@ -2,7 +2,6 @@
  * than he may. */
 #include "daemon/device/tensors/meetings.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/places.h"
 
 FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 1024), rig_close(&rig))

@@ -2,7 +2,6 @@
 #include "daemon/device/tensors/table.h"
 
 #include "tests/support/oracle.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 1, 4096), rig_close(&rig))

@@ -3,7 +3,6 @@
 
 #include "daemon/device/tensors/view.h"
 #include "tests/support/random_place.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 static void equal_dims(const struct npumem_dims *a, const struct npumem_dims *b)

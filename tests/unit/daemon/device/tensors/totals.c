@@ -1,7 +1,6 @@
 /* Sums against a count of every byte, for tensors that begin anywhere and go round. */
 #include "daemon/device/tensors/totals.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 enum { N_NPUS = 5, N = 40 };

@@ -3,7 +3,6 @@
 
 #include "daemon/device/internal.h"
 #include "tests/support/oracle.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/rig.h"
 
 static bool written_all(const struct rig *rig, const struct tensor *tensor)
@@ -41,16 +40,13 @@ TEST(refused)
 	uint16_t back[12];
 	stage_open(&stage, 0, 5);
 	struct rig *rig = &stage.rig;
-	ck_assert_int_eq(rig_read(rig, stage.x, back), NPUMEM_FAILED_PRECONDITION);
-	rig_said(rig, NPUMEM_FAILED_PRECONDITION, hole);
+	rig_fails(rig, rig_read(rig, stage.x, back), NPUMEM_FAILED_PRECONDITION, hole);
 	ck_assert_str_eq(rig_text(rig, "tensor"), "x");
 	ck_assert_int_eq(rig_field(rig, "npu"), 1);
 	ck_assert_int_eq(rig_field(rig, "offset"), 2);
 	ck_assert_int_eq(rig_field(rig, "unwritten_bytes"), 14);
-	ck_assert_int_eq(rig_copy(rig, stage.y, stage.x), NPUMEM_FAILED_PRECONDITION);
-	rig_said(rig, NPUMEM_FAILED_PRECONDITION, hole);
-	ck_assert_int_eq(rig_relu(rig, stage.x, stage.y), NPUMEM_FAILED_PRECONDITION);
-	rig_said(rig, NPUMEM_FAILED_PRECONDITION, hole);
+	rig_fails(rig, rig_copy(rig, stage.y, stage.x), NPUMEM_FAILED_PRECONDITION, hole);
+	rig_fails(rig, rig_relu(rig, stage.x, stage.y), NPUMEM_FAILED_PRECONDITION, hole);
 	struct device_state state;
 	device_state(rig->device, stage.y, &state);
 	ck_assert_int_eq(state.unwritten_bytes, 24);
@@ -61,8 +57,8 @@ TEST(refused)
 	rig_said(rig, NPUMEM_FAILED_PRECONDITION,
 		 "x has bytes that were never written: 2 of 10, the first at offset 2 of NPU 1");
 	ck_assert_int_eq(rig_field(rig, "unwritten_bytes"), 2);
-	ck_assert_int_eq(rig_read_some(rig, stage.x, 11, 1, back), NPUMEM_FAILED_PRECONDITION);
-	rig_said(rig, NPUMEM_FAILED_PRECONDITION, "the first at offset 134 of NPU 0");
+	rig_fails(rig, rig_read_some(rig, stage.x, 11, 1, back), NPUMEM_FAILED_PRECONDITION,
+		  "the first at offset 134 of NPU 0");
 	/* A view is as written as its own bytes are. */
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 1}};
 	struct tensor *view;
@@ -204,8 +200,8 @@ TEST(written_by_pieces)
 	ck_assert_int_eq(rig_fill(rig, view, 2), 0);
 	ck_assert(written_all(rig, view));
 	ck_assert_int_eq(rig_write_some(rig, stage.x, 7, 1, "ab"), 0);
-	ck_assert_int_eq(rig_read(rig, stage.x, back), NPUMEM_FAILED_PRECONDITION);
-	rig_said(rig, NPUMEM_FAILED_PRECONDITION, "2 of 24, the first at offset 134 of NPU 0");
+	rig_fails(rig, rig_read(rig, stage.x, back), NPUMEM_FAILED_PRECONDITION,
+		  "2 of 24, the first at offset 134 of NPU 0");
 	ck_assert_int_eq(rig_write_some(rig, stage.x, 11, 1, "cd"), 0);
 	ck_assert(written_all(rig, stage.x));
 	ck_assert_int_eq(rig_read(rig, stage.x, back), 0);

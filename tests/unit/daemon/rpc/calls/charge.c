@@ -3,7 +3,6 @@
 #include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/handlers/operations/operate.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))

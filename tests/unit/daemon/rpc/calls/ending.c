@@ -1,7 +1,6 @@
 /* What a session leaves behind goes in parts, each in its turn. */
 #include "daemon/rpc/calls/ending.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))

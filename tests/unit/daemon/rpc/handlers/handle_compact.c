@@ -1,5 +1,4 @@
 /* Compaction step by step: what may happen between two steps, and every end. */
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))

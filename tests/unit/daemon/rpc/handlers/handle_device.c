@@ -1,4 +1,3 @@
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
@@ -39,8 +38,8 @@ TEST(shutdown_is_for_administrators)
 	ck_assert_int_eq(session_init(&admin, &talk.world.service, 500, 0, NULL), 0);
 	talk.rpc->shut_down = count_shutdowns;
 	talk.rpc->ctx = &n;
-	ck_assert_int_eq(TALK(&talk, shutdown, SHUTDOWN, &request), NPUMEM_PERMISSION_DENIED);
-	talk_says(&talk, "only root and uid 500, as whom the daemon runs, may shut it down");
+	talk_fails(&talk, TALK(&talk, shutdown, SHUTDOWN, &request), NPUMEM_PERMISSION_DENIED,
+		   "only root and uid 500, as whom the daemon runs, may shut it down");
 	ck_assert_uint_eq(n, 0);
 	ck_assert_int_eq(TALK_AS(&talk, &admin, shutdown, SHUTDOWN, &request), 0);
 	ck_assert_uint_eq(n, 1);
@@ -78,11 +77,10 @@ TEST(dump_gives_raw_bytes_to_whom_they_belong)
 	ck_assert_uint_eq(talk.response->dump->data.len, 24);
 	ck_assert_uint_eq(talk.response->dump->data.data[15], 0x2a);
 	ck_assert_uint_eq(talk.response->dump->data.data[16], 0);
-	ck_assert_int_eq(dump(&talk.stranger, 3, 0, 24), NPUMEM_PERMISSION_DENIED);
-	talk_says(&talk, "a tensor of uid 1001 (128 bytes per NPU)");
+	talk_fails(&talk, dump(&talk.stranger, 3, 0, 24), NPUMEM_PERMISSION_DENIED,
+		   "a tensor of uid 1001 (128 bytes per NPU)");
 	ck_assert_int_eq(dump(&talk.stranger, 3, 8191, 1), 0);
-	ck_assert_int_eq(dump(&talk.session, 8, 0, 1), NPUMEM_INVALID);
-	talk_says(&talk, "NPU 8");
+	talk_fails(&talk, dump(&talk.session, 8, 0, 1), NPUMEM_INVALID, "NPU 8");
 	ck_assert_int_eq(dump(&talk.session, 0, 0, 8193), NPUMEM_INVALID);
 	ck_assert_int_eq(dump(&talk.session, 0, -1, 1), NPUMEM_INVALID);
 }
@@ -120,25 +118,20 @@ TEST(what_only_the_wire_can_get_wrong_in_a_spec)
 
 	ck_assert_int_eq(plan(NULL), NPUMEM_INVALID);
 	talk_spec(&spec, 8, 8)->dtype = (Npumem__V1__Dtype)77;
-	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
-	talk_says(&talk, "dtype 77");
+	talk_fails(&talk, plan(&spec.spec), NPUMEM_INVALID, "dtype 77");
 	talk_spec(&spec, 8, 8)->layout = (Npumem__V1__Layout)-5;
-	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
-	talk_says(&talk, "layout -5");
+	talk_fails(&talk, plan(&spec.spec), NPUMEM_INVALID, "layout -5");
 	talk_spec(&spec, 8, 8)->mode = (Npumem__V1__Mode)9;
-	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
-	talk_says(&talk, "mode 9");
+	talk_fails(&talk, plan(&spec.spec), NPUMEM_INVALID, "mode 9");
 	talk_spec(&spec, 8, 8)->frac_bits_given_case = NPUMEM__V1__SPEC__FRAC_BITS_GIVEN_FRAC_BITS;
 	spec.spec.frac_bits = -1;
-	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
-	talk_says(&talk, "frac_bits -1");
+	talk_fails(&talk, plan(&spec.spec), NPUMEM_INVALID, "frac_bits -1");
 	talk_spec(&spec, 8, 8)->start_npu_given_case = NPUMEM__V1__SPEC__START_NPU_GIVEN_START_NPU;
 	spec.spec.start_npu = -1;
 	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
 	talk_spec(&spec, 8, 8)->address_given_case = NPUMEM__V1__SPEC__ADDRESS_GIVEN_ADDRESS;
 	spec.spec.address = INT64_MIN;
-	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
-	talk_says(&talk, "address");
+	talk_fails(&talk, plan(&spec.spec), NPUMEM_INVALID, "address");
 	talk_spec(&spec, INT64_MAX, INT64_MAX);
 	ck_assert_int_eq(plan(&spec.spec), NPUMEM_INVALID);
 	talk_spec(&spec, -1, 1);

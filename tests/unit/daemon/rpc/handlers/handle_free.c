@@ -1,5 +1,4 @@
 /* Frees among what others have under way. */
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))

@@ -1,6 +1,5 @@
 #include <npumem/numeric.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
@@ -47,11 +46,11 @@ TEST(formats_of_results)
 		ck_assert_int_ge(result->every->integer_bits, cases[i].m);
 		ck_assert_int_eq(result->shift_y, i == 0 ? 3 : 0);
 		x.integer_bits = -60;
-		ck_assert_int_eq(ask(&request, cases[i].question), NPUMEM_INVALID);
-		talk_says(&talk, "bits beside the sign, fewer than 0");
+		talk_fails(&talk, ask(&request, cases[i].question), NPUMEM_INVALID,
+			   "bits beside the sign, fewer than 0");
 		pair.y = NULL;
-		ck_assert_int_eq(ask(&request, cases[i].question), NPUMEM_INVALID);
-		talk_says(&talk, "the format of y is not given");
+		talk_fails(&talk, ask(&request, cases[i].question), NPUMEM_INVALID,
+			   "the format of y is not given");
 	}
 }
 
@@ -66,8 +65,8 @@ TEST(a_sum)
 	ck_assert_int_eq(talk.response->numeric->result->format->integer_bits, 9);
 	ck_assert_int_eq(talk.response->numeric->result->every->frac_bits, 4);
 	sum.n = -34;
-	ck_assert_int_eq(ask(&request, NPUMEM__V1__NUMERIC_REQUEST__QUESTION_SUM), NPUMEM_INVALID);
-	talk_says(&talk, "a sum of -34 values");
+	talk_fails(&talk, ask(&request, NPUMEM__V1__NUMERIC_REQUEST__QUESTION_SUM), NPUMEM_INVALID,
+		   "a sum of -34 values");
 }
 
 TEST(a_bound)
@@ -95,25 +94,23 @@ TEST(a_bound)
 	ck_assert_int_eq(talk.response->numeric->bound->safe, 510);
 	terms.bias_frac_bits_given_case = NPUMEM__V1__NUMERIC_TERMS__BIAS_FRAC_BITS_GIVEN_BIAS_FRAC_BITS;
 	terms.bias_frac_bits = 20;
-	ck_assert_int_eq(ask(&request, question), NPUMEM_INVALID);
-	talk_says(&talk, "the bias has 20 frac_bits, but those of data and weights are not given");
+	talk_fails(&talk, ask(&request, question), NPUMEM_INVALID,
+		   "the bias has 20 frac_bits, but those of data and weights are not given");
 	terms.data_frac_bits_given_case = NPUMEM__V1__NUMERIC_TERMS__DATA_FRAC_BITS_GIVEN_DATA_FRAC_BITS;
 	terms.weights_frac_bits_given_case = NPUMEM__V1__NUMERIC_TERMS__WEIGHTS_FRAC_BITS_GIVEN_WEIGHTS_FRAC_BITS;
 	terms.data_frac_bits = 11;
 	terms.weights_frac_bits = 8;
-	ck_assert_int_eq(ask(&request, question), NPUMEM_INVALID);
-	talk_says(&talk, "the bias has 20 frac_bits, more than the 19 of data (11) and weights (8)");
+	talk_fails(&talk, ask(&request, question), NPUMEM_INVALID,
+		   "the bias has 20 frac_bits, more than the 19 of data (11) and weights (8)");
 	ck_assert_int_eq(talk_field(&talk, "value"), 20);
 	ck_assert_int_eq(talk_field(&talk, "expected"), 19);
 	terms.bias_frac_bits = 19;
 	ck_assert_int_eq(ask(&request, question), 0);
 	ck_assert_int_eq(talk.response->numeric->bound->safe, 511);
 	terms.bias_frac_bits = -1;
-	ck_assert_int_eq(ask(&request, question), NPUMEM_INVALID);
-	talk_says(&talk, "bias: -1 frac_bits is below 0");
+	talk_fails(&talk, ask(&request, question), NPUMEM_INVALID, "bias: -1 frac_bits is below 0");
 	terms.data_dtype = (Npumem__V1__Dtype)77;
-	ck_assert_int_eq(ask(&request, question), NPUMEM_INVALID);
-	talk_says(&talk, "data type 77");
+	talk_fails(&talk, ask(&request, question), NPUMEM_INVALID, "data type 77");
 }
 
 /* The seed's convolution. */
@@ -219,39 +216,36 @@ TEST(advice_refused)
 
 	convolution_init(&convolution);
 	convolution.operands[2].frac_bits = 27;
-	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
-	talk_says(&talk, "the bias has 27 frac_bits, more than the 26 of data (11) and weights (15)");
+	talk_fails(&talk, ask_convolution(&convolution), NPUMEM_INVALID,
+		   "the bias has 27 frac_bits, more than the 26 of data (11) and weights (15)");
 	convolution.operands[2].frac_bits = -5;
-	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
-	talk_says(&talk, "bias: -5 frac_bits is below 0");
+	talk_fails(&talk, ask_convolution(&convolution), NPUMEM_INVALID, "bias: -5 frac_bits is below 0");
 	convolution_init(&convolution);
 	convolution.shapes[1].n = 63;
-	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
-	talk_says(&talk, "conv2d: n of weights is 63, but c of in is 64");
+	talk_fails(&talk, ask_convolution(&convolution), NPUMEM_INVALID,
+		   "conv2d: n of weights is 63, but c of in is 64");
 	convolution.advise.kernel = (char *)"conv3d";
-	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
-	talk_says(&talk, "\"conv3d\" is not a kernel that adds up");
+	talk_fails(&talk, ask_convolution(&convolution), NPUMEM_INVALID,
+		   "\"conv3d\" is not a kernel that adds up");
 	convolution_init(&convolution);
 	convolution.param.n_values = NPUMEM_PARAM_VALUES_MAX + 1;
-	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
-	talk_says(&talk, "parameter 1 has 5 values, and at most 4 are possible");
+	talk_fails(&talk, ask_convolution(&convolution), NPUMEM_INVALID,
+		   "parameter 1 has 5 values, and at most 4 are possible");
 	convolution_init(&convolution);
 	convolution.advise.n_params = NPUMEM_PARAMS_MAX + 1;
-	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
-	talk_says(&talk, "4 operands and 41 parameters, and at most 40 and 40 are possible");
+	talk_fails(&talk, ask_convolution(&convolution), NPUMEM_INVALID,
+		   "4 operands and 41 parameters, and at most 40 and 40 are possible");
 	convolution_init(&convolution);
 	convolution.param.key = (Npumem__V1__ParamKey)-3;
-	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
-	talk_says(&talk, "there is no parameter -3");
+	talk_fails(&talk, ask_convolution(&convolution), NPUMEM_INVALID, "there is no parameter -3");
 	convolution.advise.weights_dtype = (Npumem__V1__Dtype)99;
-	ck_assert_int_eq(ask_convolution(&convolution), NPUMEM_INVALID);
-	talk_says(&talk, "weights type 99");
+	talk_fails(&talk, ask_convolution(&convolution), NPUMEM_INVALID, "weights type 99");
 }
 
 TEST(no_question)
 {
 	Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
 
-	ck_assert_int_eq(ask(&request, 0), NPUMEM_INVALID);
-	talk_says(&talk, "a numeric question of a kind that this daemon does not know");
+	talk_fails(&talk, ask(&request, 0), NPUMEM_INVALID,
+		   "a numeric question of a kind that this daemon does not know");
 }

@@ -1,7 +1,6 @@
 /* Recording through requests: what is told of each answer, and what a recording does to the requests around it. */
 #include <stdio.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 #include "daemon/service/observed/recorder.h"
@@ -37,8 +36,7 @@ static int record(struct session *session, int action)
 
 TEST(actions_and_rights)
 {
-	ck_assert_int_eq(record(&admin, 99), NPUMEM_INVALID);
-	talk_says(&talk, "record action 99 is none");
+	talk_fails(&talk, record(&admin, 99), NPUMEM_INVALID, "record action 99 is none");
 	for (int action = 1; action <= 4; action++)
 		ck_assert_int_eq(record(&talk.session, action), action == 1 || action == 4
 									? NPUMEM_PERMISSION_DENIED

@@ -1,6 +1,5 @@
 /* What a uid learns of what others do, and how an answer with very many sessions is made. */
 #include "tests/support/loop_turns.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))

@@ -1,7 +1,6 @@
 /* A record that begins on a device with tensors: which of them are in it, what runs meanwhile, and without memory.
  */
 #include "daemon/service/observed/recorder.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))

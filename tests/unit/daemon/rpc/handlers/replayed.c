@@ -2,7 +2,6 @@
 #include "daemon/rpc/handlers/replayed.h"
 
 #include "daemon/rpc/calls/call.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 #include "tests/unit/daemon/service/lasting.h"
 

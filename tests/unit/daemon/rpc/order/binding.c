@@ -1,7 +1,6 @@
 /* What a request was found to may do when it came is looked at again when its turn comes. */
 #include "daemon/rpc/order/claim.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))

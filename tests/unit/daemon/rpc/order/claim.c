@@ -1,7 +1,6 @@
 /* What a claim says of a root that is met more than once. */
 #include "daemon/rpc/order/claim.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 static struct world world;

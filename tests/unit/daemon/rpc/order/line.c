@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "tests/support/loop_turns.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 enum { ANSWERS_MAX = 48 };

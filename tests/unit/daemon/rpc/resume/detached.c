@@ -7,7 +7,6 @@
 
 #include "daemon/service/kept/persist.h"
 #include "daemon/service/observed/recorder.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 enum { SECONDS = 30, LATER = 7 };

@@ -1,7 +1,6 @@
 /* Which lists of operations do the same when they are done twice. */
 #include "daemon/rpc/resume/repeat.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { OPS_MAX = 4, SAFE = -1 };

@@ -3,7 +3,6 @@
 
 #include "daemon/rpc/rpc.h"
 #include "daemon/service/kept/stale.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 struct scene {

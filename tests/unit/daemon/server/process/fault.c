@@ -9,7 +9,6 @@
 
 #include "daemon/service/operations.h"
 #include "daemon/service/segments.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { PAGES = 4 };

@@ -1,7 +1,6 @@
 /* Sets of ids against arrays of bits. */
 #include "daemon/service/kept/ids.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { IDS = 400, STEPS = 3000 };

@@ -1,7 +1,6 @@
 /* What the next process takes for lost, by what an operation noted before it was cut off. */
 #include "daemon/service/kept/notes.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 enum { ALL_BYTES = 800, PART_BYTES = 20 };

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 FIXTURE_OBJECT(struct lasting, kept, lasting_init(&kept), lasting_deinit(&kept))

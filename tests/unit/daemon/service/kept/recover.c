@@ -2,7 +2,6 @@
 #include "daemon/service/kept/recover.h"
 
 #include "daemon/service/kept/tensor_cell.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 FIXTURE_OBJECT(struct lasting, kept, lasting_init(&kept), lasting_deinit(&kept))

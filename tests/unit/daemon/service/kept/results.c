@@ -1,7 +1,6 @@
 /* What is kept of requests, and when it goes. */
 #include "daemon/service/kept/results.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 FIXTURE_OBJECT(struct lasting, kept, (lasting_init(&kept), lasting_begin(&kept, &kept.session)),

@@ -1,7 +1,6 @@
 /* Which requests are stale, and that the next process knows it. */
 #include "daemon/service/kept/stale.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 struct scene {

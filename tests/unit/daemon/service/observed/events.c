@@ -1,7 +1,6 @@
 /* Who hears what, the ring of a subscriber that does not read, and low space. */
 #include "daemon/service/observed/events.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { ALL = (1 << EVENTS_N) - 1 };

@@ -1,4 +1,3 @@
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 #include "daemon/service/observed/metrics.h"

@@ -7,7 +7,6 @@
 #include "daemon/service/operations.h"
 #include "daemon/service/segments.h"
 #include "daemon/service/transfer.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 struct scene {

@@ -1,7 +1,6 @@
 /* Entries with accesses, and nobody behind them: who starts when, and who keeps whose place. */
 #include "daemon/service/order/scheduler.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { ENTRIES = 400, COLUMNS = 100 };

@@ -1,7 +1,6 @@
 /* What is owed after a stop, and by whom. */
 #include "daemon/service/order/stops.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { MS = 1000000 };

@@ -2,7 +2,6 @@
  * take. */
 #include "daemon/service/order/waiting.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 static const struct npumem_geometry geometry = {.n_npus = 8, .npu_bytes = 8192, .n_banks = 8, .eu_bytes = 128};

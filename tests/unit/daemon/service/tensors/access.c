@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "daemon/service/observed/inspect.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 struct people {

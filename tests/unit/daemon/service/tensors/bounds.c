@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "daemon/service/segments.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { SEGMENT_BYTES = 4096 };

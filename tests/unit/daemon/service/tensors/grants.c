@@ -1,6 +1,5 @@
 /* What others may do with a tensor that was granted to them, and with views of it. */
 #include "daemon/service/tensors/access.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 static struct world world;

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 TEST(what_a_name_may_be)

@@ -1,7 +1,6 @@
 /* Which pins leave an equal share to everybody, on 8192 bytes of each NPU: cells of 8. */
 #include "daemon/service/tensors/places.h"
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 static struct {

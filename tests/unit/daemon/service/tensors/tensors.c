@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/service/world.h"
 
 struct bench {

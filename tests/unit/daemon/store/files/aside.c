@@ -3,7 +3,6 @@
 #include <ftw.h>
 
 #include "daemon/store/files/aside.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/store/state.h"
 
 static struct {

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/store/state.h"
 
 enum { PAGES = 600, MEMORY_BYTES = PAGES * 4096, WRITERS = 3 };

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "daemon/store/image/image.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/store/state.h"
 
 /* A checksum more than there are parts. */

@@ -6,7 +6,6 @@
 
 #include "daemon/store/log/log.h"
 #include "daemon/store/log/shares.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/store/state.h"
 
 static void open_durable(void)

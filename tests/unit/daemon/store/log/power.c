@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/store/script.h"
 
 enum { DISK_BYTES = 4 << 20, SECTOR_BYTES = 512, STOPPED = 42 };

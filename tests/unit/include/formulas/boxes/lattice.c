@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include "include/formulas/boxes/lattice.h"
-#include "tests/support/test.h"
 #include "tests/unit/include/formulas/specs.h"
 
 enum { OFFSETS = 1 << 13 };

@@ -1,4 +1,3 @@
-#include "tests/support/test.h"
 #include "tests/unit/include/formulas/map.h"
 #include "tests/unit/include/formulas/specs.h"
 

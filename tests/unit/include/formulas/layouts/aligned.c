@@ -1,4 +1,3 @@
-#include "tests/support/test.h"
 #include "tests/unit/include/formulas/specs.h"
 
 /* "ceil(H * W / 32) * 32 if the data type is 32-bit, / 64 if 16-bit, / 128 if 8-bit", at the seed's 128 bytes. */

@@ -1,6 +1,5 @@
 #include <stdio.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/include/formulas/map.h"
 #include "tests/unit/include/formulas/specs.h"
 

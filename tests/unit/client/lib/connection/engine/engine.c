@@ -1,6 +1,5 @@
 #include <pthread.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/client/lib/peer.h"
 
 static const struct npumem_operand operands[] = {{"in", 1}, {"weights", 2}, {"out", 3}};

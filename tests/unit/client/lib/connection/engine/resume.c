@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 
 #include "client/lib/connection/engine/engine.h"
-#include "tests/support/test.h"
 #include "tests/unit/client/lib/door.h"
 
 static void fill(const struct door *door, int64_t value, struct told *told)

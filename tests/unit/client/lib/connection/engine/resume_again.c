@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "client/lib/connection/clock.h"
-#include "tests/support/test.h"
 #include "tests/unit/client/lib/door.h"
 
 /* A frame is cut no further than its first byte, with which an fd comes. */

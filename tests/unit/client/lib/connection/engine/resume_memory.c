@@ -3,7 +3,6 @@
 #include <dirent.h>
 
 #include "client/lib/calls/calls.h"
-#include "tests/support/test.h"
 #include "tests/unit/client/lib/door.h"
 #include "tests/unit/client/lib/failing.h"
 

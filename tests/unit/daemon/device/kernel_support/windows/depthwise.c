@@ -1,6 +1,5 @@
 /* Depthwise convolutions over features of every width under every instruction set, with windows for each of the
  * ways there are: each must do what it does by scalars. What that is the kernel's own tests say. */
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 
 enum { IN, WEIGHTS, BIAS, OUT };

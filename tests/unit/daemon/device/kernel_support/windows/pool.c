@@ -1,6 +1,5 @@
 /* Pools over features of every width under every instruction set, ordinary windows and others: each must do what
  * it does by scalars. What that is the kernels' own tests say. */
-#include "tests/support/test.h"
 #include "tests/unit/daemon/device/kernels/calls.h"
 
 enum { IN, OUT };

@@ -1,5 +1,4 @@
 /* Operations of a list that one thread runs one after the other: as if each had had its own. */
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))

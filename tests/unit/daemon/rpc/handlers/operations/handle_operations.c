@@ -3,7 +3,6 @@
 
 #include "daemon/service/observed/recorder.h"
 #include "daemon/service/segments.h"
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
@@ -49,8 +48,7 @@ TEST(what_a_transfer_refuses)
 	ck_assert_int_eq(TALK(&talk, write, WRITE, &write), NPUMEM_INVALID);
 	ck_assert_int_eq(TALK(&talk, read, READ, &read), NPUMEM_INVALID);
 	ck_assert_int_eq(talk_write_as(&talk, &talk.stranger, handle, 0, data, 1), NPUMEM_NOT_FOUND);
-	ck_assert_int_eq(talk_fill(&talk, handle, 128), NPUMEM_INVALID);
-	talk_says(&talk, "128");
+	talk_fails(&talk, talk_fill(&talk, handle, 128), NPUMEM_INVALID, "128");
 	ck_assert_int_eq(talk_fill(&talk, 12345, 1), NPUMEM_NOT_FOUND);
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, 0), 0);
 	for (unsigned i = 0; i < 128; i++)
@@ -67,8 +65,7 @@ TEST(data_comes_in_whole_elements)
 	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &list};
 	ck_assert_int_eq(TALK(&talk, alloc, ALLOC, &request), 0);
 	uint64_t handle = talk.response->allocated->tensors[0]->handle;
-	ck_assert_int_eq(talk_write_as(&talk, &talk.session, handle, 0, "0123456", 7), NPUMEM_INVALID);
-	talk_says(&talk, "7 bytes");
+	talk_fails(&talk, talk_write_as(&talk, &talk.session, handle, 0, "0123456", 7), NPUMEM_INVALID, "7 bytes");
 	ck_assert_int_eq(talk_write_as(&talk, &talk.session, handle, 0, "0123456789abcdef", 16), 0);
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 1, 2), 0);
 	ck_assert_uint_eq(talk.response->done->data.len, 8);
@@ -87,8 +84,7 @@ TEST(a_read_beyond_a_frame_is_refused_before_it_is_gathered)
 	uint64_t handle = talk.response->allocated->tensors[0]->handle;
 	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, 1), 0);
 	size_t allocs = talk.world.n_allocs;
-	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, 0), NPUMEM_INVALID);
-	talk_says(&talk, "17280112");
+	talk_fails(&talk, talk_read_as(&talk, &talk.session, handle, 0, 0), NPUMEM_INVALID, "17280112");
 	talk_says(&talk, "16777216");
 	/* Of its message, as it waits for a thread. */
 	ck_assert_uint_le(talk.world.n_allocs, allocs + 1);
@@ -207,35 +203,30 @@ TEST(what_only_the_wire_can_get_wrong_in_a_run)
 	uint64_t in;
 
 	in = fx8_tensor("in");
-	ck_assert_int_eq(TALK(&talk, run, RUN, run_init(&run, 4711)), NPUMEM_INVALID);
-	talk_says(&talk, "kernel 4711");
+	talk_fails(&talk, TALK(&talk, run, RUN, run_init(&run, 4711)), NPUMEM_INVALID, "kernel 4711");
 	ck_assert_int_ne(TALK(&talk, run, RUN, run_init(&run, 0)), 0);
 	run_init(&run, NPUMEM_KERNEL_RELU);
 	for (unsigned i = 0; i < NPUMEM_OPERANDS_MAX + 1; i++)
 		run_operand(&run, "in", in);
-	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
-	talk_says(&talk, "41 operands");
+	talk_fails(&talk, TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID, "41 operands");
 	run_init(&run, NPUMEM_KERNEL_RELU);
 	for (unsigned i = 0; i < NPUMEM_PARAMS_MAX + 1; i++)
 		run_param(&run, 1, 1);
 	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
 	run_init(&run, NPUMEM_KERNEL_RELU);
 	run_param(&run, 99, 1);
-	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
-	talk_says(&talk, "parameter 99");
+	talk_fails(&talk, TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID, "parameter 99");
 	run_init(&run, NPUMEM_KERNEL_RELU);
 	run_param(&run, NPUMEM_PARAM_RELU, 1);
 	run.params[0].n_values = 5;
 	run.params[0].values = (int64_t[]){1, 1, 1, 1, 1};
-	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
-	talk_says(&talk, "5 values");
+	talk_fails(&talk, TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID, "5 values");
 	run_init(&run, NPUMEM_KERNEL_RELU);
 	run_operand(&run, "a role of more than twenty-three bytes", in);
 	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
 	run_init(&run, NPUMEM_KERNEL_RELU);
 	run_operand(&run, "weights", 0);
-	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
-	talk_says(&talk, "weights is not given");
+	talk_fails(&talk, TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID, "weights is not given");
 	run_init(&run, NPUMEM_KERNEL_RELU);
 	run_operand(&run, "in", in);
 	run_operand(&run, "in", in);

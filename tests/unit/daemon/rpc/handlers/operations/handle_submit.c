@@ -1,6 +1,5 @@
 #include <stdio.h>
 
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
@@ -154,8 +153,8 @@ TEST(the_first_refusal_ends_the_list)
 	add_read(&list, 0, "a", 0, 4);
 	add_fill(&list, 0, "b", 999);
 	add_fill(&list, 0, "a", 2);
-	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID);
-	talk_says(&talk, "operation 2 (fill b): fill value 999");
+	talk_fails(&talk, TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID,
+		   "operation 2 (fill b): fill value 999");
 	ck_assert_int_eq(talk_field(&talk, "operation"), 2);
 	ck_assert_uint_eq(talk.response->submitted->n_done, 2);
 	ck_assert_uint_eq(talk.response->submitted->done[1]->data.len, 4);
@@ -164,15 +163,14 @@ TEST(the_first_refusal_ends_the_list)
 	list_init(&list, 10);
 	add_fill(&list, 0, "a", 3);
 	add_fill(&list, 0, "nobody", 3);
-	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_NOT_FOUND);
-	talk_says(&talk, "operation 1: there is no tensor nobody");
+	talk_fails(&talk, TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_NOT_FOUND,
+		   "operation 1: there is no tensor nobody");
 	ck_assert_int_eq(talk_field(&talk, "operation"), 1);
 	ck_assert_ptr_null(talk.response->submitted);
 	list_deinit(&list);
 	list_init(&list, 10);
 	add(&list, 0, 0, "", "");
-	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID);
-	talk_says(&talk, "operation 0: ");
+	talk_fails(&talk, TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID, "operation 0: ");
 	list_deinit(&list);
 }
 
@@ -212,8 +210,7 @@ TEST(counts_have_limits)
 	list_init(&list, 1025);
 	for (unsigned i = 0; i < 257; i++)
 		add_fill(&list, 1, "a", 1);
-	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID);
-	talk_says(&talk, "257");
+	talk_fails(&talk, TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID, "257");
 	talk_says(&talk, "256");
 	ck_assert_ptr_null(talk.response->submitted);
 	list.n = 0;
@@ -222,8 +219,7 @@ TEST(counts_have_limits)
 	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), 0);
 	ck_assert_uint_eq(talk.response->submitted->n_done, 1024);
 	add_fill(&list, 0, "a", 1);
-	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID);
-	talk_says(&talk, "1025");
+	talk_fails(&talk, TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID, "1025");
 	list_deinit(&list);
 }
 
@@ -242,8 +238,7 @@ TEST(an_answer_beyond_a_frame_is_refused_before_anything_runs)
 	add_fill(&list, 0, "small", 77);
 	for (unsigned i = 0; i < 3; i++)
 		add_read(&list, 0, "big", 0, 0);
-	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID);
-	talk_says(&talk, "16777216");
+	talk_fails(&talk, TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID, "16777216");
 	ck_assert_ptr_null(talk.response->submitted);
 	list.n = 3;
 	list.request.n_operations = 3;

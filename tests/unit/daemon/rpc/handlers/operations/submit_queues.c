@@ -1,5 +1,4 @@
 /* Within a queue of a group nothing runs behind what was refused; the other queue runs to its end. */
-#include "tests/support/test.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
