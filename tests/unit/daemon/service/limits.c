@@ -12,6 +12,11 @@ static void begin(void)
 	limits_init(&table, &heap_libc, &geometry, 500);
 }
 
+static void end(void)
+{
+	limits_deinit(&table);
+}
+
 static int ask(struct limits_user *user, enum limits_key key, uint64_t more)
 {
 	npumem_error_clear(&error);
@@ -32,7 +37,6 @@ TEST(limits_hold_at_their_edge)
 	ck_assert_int_eq(ask(user, LIMITS_TENSORS, 10), 0);
 	limits_drop(&table, user);
 	ck_assert_uint_eq(table.n_uids, 0);
-	limits_deinit(&table);
 }
 
 TEST(limits_of_ones_own)
@@ -49,7 +53,6 @@ TEST(limits_of_ones_own)
 	one = limits_take(&table, 1001);
 	ck_assert_int_eq(ask(one, LIMITS_DEVICE_BYTES, 6), NPUMEM_RESOURCE_EXHAUSTED);
 	limits_drop(&table, one);
-	limits_deinit(&table);
 }
 
 static uint64_t take_all(struct limits_user *user, enum limits_key key)
@@ -84,7 +87,6 @@ TEST(limits_leave_sessions_for_newcomers)
 	limits_drop(&table, root);
 	limits_drop(&table, own);
 	ck_assert_uint_eq(table.now[LIMITS_SESSIONS], 0);
-	limits_deinit(&table);
 }
 
 /* As many as an eighth of all comes to in 1024ths. */
@@ -109,7 +111,6 @@ TEST(limits_leave_bytes_for_newcomers)
 		limits_drop(&table, hogs[n]);
 	}
 	limits_drop(&table, late);
-	limits_deinit(&table);
 }
 
 static uint32_t account(const void *accounts, uint32_t uid)
@@ -137,7 +138,6 @@ TEST(limits_of_an_account)
 		limits_drop(&table, owner);
 	limits_drop(&table, other);
 	ck_assert_uint_eq(table.n_uids, 0);
-	limits_deinit(&table);
 }
 
 /* Of what each of them costs everybody, nobody takes all, nor do the admins more than all. */
@@ -156,7 +156,6 @@ TEST(limits_of_all)
 	limits_give_back(&table, user, LIMITS_FOLLOWERS, 3);
 	limits_drop(&table, user);
 	limits_drop(&table, root);
-	limits_deinit(&table);
 }
 
 /* Whoever comes late finds a part of what is shared, and what is not shared is the first come's. */
@@ -181,7 +180,6 @@ TEST(limits_share_what_has_a_total)
 	limits_drop(&table, one);
 	limits_drop(&table, other);
 	ck_assert_uint_eq(table.now[LIMITS_DEVICE_BYTES], 0);
-	limits_deinit(&table);
 }
 
 /* One that was lowered below what the uid has. */
@@ -194,7 +192,6 @@ TEST(limits_that_are_passed_already)
 	ck_assert_int_eq(ask(user, LIMITS_TENSORS, 0), NPUMEM_RESOURCE_EXHAUSTED);
 	limits_give_back(&table, user, LIMITS_TENSORS, 7);
 	limits_drop(&table, user);
-	limits_deinit(&table);
 }
 
 /* Whoever comes and goes is counted as idle once, and whoever has limits of its own is never forgotten. */
@@ -219,7 +216,6 @@ TEST(limits_of_who_comes_and_goes)
 	struct limits_user *own = limits_take(&table, 7);
 	ck_assert_int_eq(ask(own, LIMITS_TENSORS, 6), NPUMEM_RESOURCE_EXHAUSTED);
 	limits_drop(&table, own);
-	limits_deinit(&table);
 }
 
 /* Who has come back is not idle, however many are. */
@@ -234,7 +230,6 @@ TEST(limits_of_who_came_back)
 		found = at == user ? at : found;
 	ck_assert_ptr_eq(found, user);
 	limits_drop(&table, user);
-	limits_deinit(&table);
 }
 
 TEST(limits_names)
@@ -243,7 +238,6 @@ TEST(limits_names)
 		ck_assert_int_eq(limits_parse_key(limits_name((enum limits_key)key)), key);
 	ck_assert_int_eq(limits_parse_key(""), -1);
 	ck_assert_int_eq(limits_parse_key("session"), -1);
-	limits_deinit(&table);
 }
 
-FIXTURE(begin, NULL)
+FIXTURE(begin, end)

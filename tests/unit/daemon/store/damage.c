@@ -287,7 +287,6 @@ TEST(another_geometry)
 	state.options.memory_bytes = STATE_MEMORY_BYTES;
 	state_open();
 	ck_assert_uint_eq(look(), 0);
-	state_close(true);
 }
 
 /* Files that are whole but do not belong together. */
@@ -379,7 +378,6 @@ TEST(two_at_a_time)
 	ck_assert_uint_eq(look(), 0);
 	state_reopen(false);
 	ck_assert_uint_eq(look(), 0);
-	state_close(true);
 }
 
 /* Power is lost where a state that was not closed is found by another boot. Told until it is dealt with. */
@@ -401,7 +399,6 @@ TEST(loss_of_power, .to = 2)
 	state.options.boot_id = "000000000000000000000000000000a3";
 	state_open();
 	ck_assert(!state.report.is_stale && state.report.was_clean);
-	state_close(false);
 }
 
 /* A table whose end did not reach the disk is as short for the next process as well. */
@@ -424,7 +421,6 @@ TEST(a_table_cut_short_by_a_loss_of_power)
 		ck_assert(!state_tells("lost"));
 		state_put(STORE_TENSORS, 60 + clean, "new");
 	}
-	state_close(true);
 }
 
 TEST(ids_of_boots)
@@ -440,7 +436,6 @@ TEST(ids_of_boots)
 	state_open();
 	state_reopen(false);
 	ck_assert(!state.report.is_stale);
-	state_close(false);
 }
 
 /* A lost cell stays so until it is put or dropped, and its neighbours are whole. */
@@ -467,7 +462,6 @@ TEST(a_lost_cell_is_told_until_it_is_dealt_with)
 	state_reopen(false);
 	ck_assert_uint_eq(state.report.tables[STORE_TENSORS].n_lost, 0);
 	ck_assert_uint_eq(store_stamp(state.store, STORE_TENSORS, 3), 7);
-	state_close(true);
 }
 
 /* A cell that is whole but stands at another's place, and a block of zeros. */
@@ -492,7 +486,6 @@ TEST(cells_elsewhere)
 	ck_assert(store_is_lost(state.store, STORE_TENSORS, 1) && store_is_lost(state.store, STORE_TENSORS, 5) &&
 		  store_is_lost(state.store, STORE_TENSORS, 6));
 	ck_assert(state_tells("cell 1 ") && state_tells("cell 5 ") && state_tells("cell 6 "));
-	state_close(true);
 }
 
 /* ---- the journal ---- */
@@ -546,7 +539,6 @@ TEST(a_transaction_from_before)
 	state_open();
 	ck_assert(state_has(STORE_TENSORS, 1, "the newer one"));
 	ck_assert(!state_tells("damaged"));
-	state_close(true);
 }
 
 /* Version 1 kept several with --durable. Since then only one is read: behind it could be elements that a client
@@ -642,7 +634,6 @@ TEST(a_transaction_that_is_not_whole, .to = 5)
 	ck_assert(state_has(STORE_TENSORS, 1, "first"));
 	ck_assert(state_tells("journal: what stands in it is damaged"));
 	ck_assert_uint_eq(state.report.tables[STORE_TENSORS].n_lost, 0);
-	state_close(true);
 }
 
 /* Nor may a record lead out of its table, or of the tables. */
@@ -658,7 +649,6 @@ TEST(a_record_that_leads_astray, .from = 1, .to = 8)
 	free(journal);
 	state_open();
 	ck_assert(state_tells("journal: what stands in it is damaged"));
-	state_close(true);
 }
 
 /* Whoever may write a file may cut it short under the daemon. */

@@ -207,7 +207,6 @@ TEST(after_a_sync_that_failed)
 	state_open();
 	ck_assert(!state.report.was_clean);
 	ck_assert_uint_eq(state.report.n_writes, 0);
-	state_close(true);
 }
 
 /* File systems that cannot allocate are written zeros to. */
@@ -283,7 +282,6 @@ TEST(a_limit_of_files, .is_alone = true)
 	limit.rlim_cur = 4 << 20;
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	ck_assert_int_eq(store_prepare(state.store, STORE_TENSORS, 6000, 1), 0);
-	state_close(true);
 }
 
 /* A small file system of this process alone; false where that is not permitted. */
@@ -316,7 +314,6 @@ TEST(a_full_disk, .is_alone = true)
 	ck_assert_int_eq(store_prepare(state.store, STORE_TENSORS, 6000, 1), 0);
 	state_reopen(true);
 	ck_assert_int_eq(umount2(state.directory, MNT_DETACH), 0);
-	state_close(false);
 }
 
 FIXTURE(state_set_up, state_tear_down)

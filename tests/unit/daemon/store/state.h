@@ -72,8 +72,7 @@ static void state_remove(const char *directory)
 
 static inline void state_tear_down(void)
 {
-	store_close(state.store, false);
-	state.store = NULL;
+	ck_assert_int_eq(store_close(state.store, true), 0);
 	state_remove(state.directory);
 }
 
@@ -124,7 +123,8 @@ static inline bool state_tells(const char *words)
 static inline void state_keep(const void *at, size_t bytes)
 {
 	if (store_is_durable(state.store))
-		store_keep(state.store, (uint64_t)((const char *)at - (const char *)store_memory(state.store)), bytes);
+		store_keep(state.store, (uint64_t)((const char *)at - (const char *)store_memory(state.store)),
+			   bytes);
 }
 
 static inline void state_put(enum store_table table, uint32_t index, const char *text)

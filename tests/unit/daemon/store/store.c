@@ -24,7 +24,6 @@ TEST(a_new_state_is_empty)
 	ck_assert_uint_eq((uintptr_t)memory % 4096, 0);
 	for (unsigned i = 0; i < STATE_MEMORY_BYTES; i++)
 		ck_assert_int_eq(memory[i], 0);
-	state_close(false);
 }
 
 /* A turn of the loop makes the pages of few cells. */
@@ -40,7 +39,6 @@ TEST(a_table_grows_a_little_at_a_time)
 		ck_assert_uint_gt(after, before);
 		ck_assert_uint_le(after, before + 256);
 	}
-	state_close(false);
 }
 
 static void fill(void)
@@ -125,7 +123,6 @@ TEST(the_largest_cells)
 			ck_assert_uint_eq(bytes, most[table]);
 			ck_assert_mem_eq(cell, text, bytes);
 		}
-	state_close(true);
 }
 
 /* What was put and not committed is not there; of two puts the later one is. */
@@ -154,7 +151,6 @@ TEST(a_transaction_is_what_was_committed, .to = 2)
 	state_reopen(false);
 	ck_assert(state_has(STORE_TENSORS, 5, "second"));
 	ck_assert(state_has(STORE_SESSIONS, 99, "too"));
-	state_close(true);
 }
 
 /* As many transactions as one likes may be committed between two flushes. */
@@ -182,7 +178,6 @@ TEST(many_transactions_at_once)
 	state_close(true);
 	state_open();
 	ck_assert_uint_eq(state.report.tables[STORE_TENSORS].n_kept, 700);
-	state_close(true);
 }
 
 /* A write that was begun is found until it is dealt with. */
@@ -213,7 +208,6 @@ TEST(writes_under_way, .to = 2)
 	ck_assert_uint_eq(store_writes_found(state.store, &found), 1);
 	ck_assert(found[0].handle == 7 && found[0].first == 8 && found[0].count == 9);
 	ck_assert_int_eq(store_recovered(state.store), 0);
-	state_close(true);
 }
 
 /* All of them begin, or none; the room of those that end is free again. */
@@ -238,7 +232,6 @@ TEST(writes_together, .to = 2)
 	ck_assert_uint_eq(found[0].handle, 1);
 	ck_assert_int_eq(store_recovered(state.store), 0);
 	ck_assert_int_eq(store_writes_begin(state.store, notes, STORE_WRITES_MAX), 0);
-	state_close(false);
 }
 
 TEST(as_many_writes_as_there_may_be)
@@ -266,7 +259,6 @@ TEST(as_many_writes_as_there_may_be)
 	for (unsigned i = 1; i < STORE_WRITES_MAX; i++)
 		ck_assert_int_eq(store_write_begin(state.store, i, 1, 1, &more), 0);
 	ck_assert_int_eq(store_write_begin(state.store, 1, 1, 1, &more), -ENOSPC);
-	state_close(false);
 }
 
 /* Descriptors that somebody keeps, as systemd does, in place of a directory. */

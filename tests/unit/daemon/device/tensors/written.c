@@ -5,30 +5,31 @@
 #include "tests/support/oracle.h"
 #include "tests/unit/daemon/device/rig.h"
 
-static bool written_all(const struct rig *rig, const struct tensor *tensor)
+/* `x` has 12 elements of 2 bytes, of which the policy's test writes the first `n`; `y` none. */
+static struct {
+	struct tensor *x, *y;
+} stage;
+
+FIXTURE_OBJECT(struct rig, rig, rig_open(&rig, 4, 4096), rig_close(&rig))
+
+static bool written_all(const struct tensor *tensor)
 {
 	int64_t unwritten, damaged, lost;
-	written_scan(rig->device, TENSOR_PLACE(tensor), &unwritten, &damaged, &lost);
+	written_scan(rig.device, TENSOR_PLACE(tensor), &unwritten, &damaged, &lost);
 	return !unwritten;
 }
 
-/* `x` has 12 elements of 2 bytes, of which the policy's test writes the first `n`; `y` none. */
-struct stage {
-	struct rig rig;
-	struct tensor *x, *y;
-};
-
-static void stage_open(struct stage *stage, int policy, int64_t n)
+static void stage_open(int policy, int64_t n)
 {
 	static const uint16_t ones[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-	rig_open_with(&stage->rig, 2, 1024, (struct device_options){.uninitialized = policy});
+	rig_reopen_with(&rig, 2, 1024, (struct device_options){.uninitialized = policy});
 	struct device_request request = rig_request(NPUMEM_FX16, 1, 3, 1, 4);
-	stage->x = rig_place(&stage->rig, &request);
-	stage->y = rig_place(&stage->rig, &request);
-	stage->x->owner = "x";
-	stage->y->owner = "y";
+	stage.x = rig_place(&rig, &request);
+	stage.y = rig_place(&rig, &request);
+	stage.x->owner = "x";
+	stage.y->owner = "y";
 	if (n)
-		ck_assert_int_eq(rig_write_some(&stage->rig, stage->x, 0, n, ones), 0);
+		ck_assert_int_eq(rig_write_some(&rig, stage.x, 0, n, ones), 0);
 }
 
 /* Five elements are written: channel 0 on NPU 0, and one of channel 1 on NPU 1. */
@@ -36,86 +37,75 @@ static const char hole[] = "x has bytes that were never written: 14 of 24, the f
 
 TEST(refused)
 {
-	struct stage stage;
 	uint16_t back[12];
-	stage_open(&stage, 0, 5);
-	struct rig *rig = &stage.rig;
-	rig_fails(rig, rig_read(rig, stage.x, back), NPUMEM_FAILED_PRECONDITION, hole);
-	ck_assert_str_eq(rig_text(rig, "tensor"), "x");
-	ck_assert_int_eq(rig_field(rig, "npu"), 1);
-	ck_assert_int_eq(rig_field(rig, "offset"), 2);
-	ck_assert_int_eq(rig_field(rig, "unwritten_bytes"), 14);
-	rig_fails(rig, rig_copy(rig, stage.y, stage.x), NPUMEM_FAILED_PRECONDITION, hole);
-	rig_fails(rig, rig_relu(rig, stage.x, stage.y), NPUMEM_FAILED_PRECONDITION, hole);
+	stage_open(0, 5);
+	rig_fails(&rig, rig_read(&rig, stage.x, back), NPUMEM_FAILED_PRECONDITION, hole);
+	ck_assert_str_eq(rig_text(&rig, "tensor"), "x");
+	ck_assert_int_eq(rig_field(&rig, "npu"), 1);
+	ck_assert_int_eq(rig_field(&rig, "offset"), 2);
+	ck_assert_int_eq(rig_field(&rig, "unwritten_bytes"), 14);
+	rig_fails(&rig, rig_copy(&rig, stage.y, stage.x), NPUMEM_FAILED_PRECONDITION, hole);
+	rig_fails(&rig, rig_relu(&rig, stage.x, stage.y), NPUMEM_FAILED_PRECONDITION, hole);
 	struct device_state state;
-	device_state(rig->device, stage.y, &state);
+	device_state(rig.device, stage.y, &state);
 	ck_assert_int_eq(state.unwritten_bytes, 24);
 	/* What is written can be read. */
-	ck_assert_int_eq(rig_read_some(rig, stage.x, 1, 4, back), 0);
-	ck_assert_int_eq(rig_read_some(rig, stage.x, 1, 5, back), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(rig_read_some(&rig, stage.x, 1, 4, back), 0);
+	ck_assert_int_eq(rig_read_some(&rig, stage.x, 1, 5, back), NPUMEM_FAILED_PRECONDITION);
 	/* What is counted is what was asked for. */
-	rig_said(rig, NPUMEM_FAILED_PRECONDITION,
+	rig_said(&rig, NPUMEM_FAILED_PRECONDITION,
 		 "x has bytes that were never written: 2 of 10, the first at offset 2 of NPU 1");
-	ck_assert_int_eq(rig_field(rig, "unwritten_bytes"), 2);
-	rig_fails(rig, rig_read_some(rig, stage.x, 11, 1, back), NPUMEM_FAILED_PRECONDITION,
+	ck_assert_int_eq(rig_field(&rig, "unwritten_bytes"), 2);
+	rig_fails(&rig, rig_read_some(&rig, stage.x, 11, 1, back), NPUMEM_FAILED_PRECONDITION,
 		  "the first at offset 134 of NPU 0");
 	/* A view is as written as its own bytes are. */
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 1}};
 	struct tensor *view;
-	ck_assert_int_eq(device_view_slice(rig->device, stage.x, &slice, &view, &rig->context), 0);
-	ck_assert_int_eq(rig_read(rig, view, back), 0);
+	ck_assert_int_eq(device_view_slice(rig.device, stage.x, &slice, &view, &rig.context), 0);
+	ck_assert_int_eq(rig_read(&rig, view, back), 0);
 	slice.to.w = 2;
-	ck_assert_int_eq(device_view_slice(rig->device, stage.x, &slice, &view, &rig->context), 0);
-	ck_assert_int_eq(rig_read(rig, view, back), NPUMEM_FAILED_PRECONDITION);
-	device_state(rig->device, view, &state);
+	ck_assert_int_eq(device_view_slice(rig.device, stage.x, &slice, &view, &rig.context), 0);
+	ck_assert_int_eq(rig_read(&rig, view, back), NPUMEM_FAILED_PRECONDITION);
+	device_state(rig.device, view, &state);
 	ck_assert_int_eq(state.unwritten_bytes, 2);
-	rig_close(rig);
 }
 
 TEST(warned_of)
 {
-	struct stage stage;
 	uint16_t back[12];
-	stage_open(&stage, NPUMEM_WARN, 5);
-	struct rig *rig = &stage.rig;
+	stage_open(NPUMEM_WARN, 5);
 	memset(back, 0xff, sizeof(back));
-	ck_assert_int_eq(rig_read(rig, stage.x, back), 0);
-	ck_assert_str_eq(rig->op.warning, hole);
+	ck_assert_int_eq(rig_read(&rig, stage.x, back), 0);
+	ck_assert_str_eq(rig.op.warning, hole);
 	for (int i = 0; i < 12; i++)
 		ck_assert_int_eq(back[i], i < 5);
-	ck_assert_int_eq(rig_read_some(rig, stage.x, 0, 5, back), 0);
-	ck_assert_str_eq(rig->op.warning, "");
-	ck_assert_int_eq(rig_relu(rig, stage.x, stage.y), 0);
-	ck_assert_str_eq(rig->op.warning, hole);
-	ck_assert_int_eq(rig_read(rig, stage.y, back), 0);
-	ck_assert_str_eq(rig->op.warning, "");
+	ck_assert_int_eq(rig_read_some(&rig, stage.x, 0, 5, back), 0);
+	ck_assert_str_eq(rig.op.warning, "");
+	ck_assert_int_eq(rig_relu(&rig, stage.x, stage.y), 0);
+	ck_assert_str_eq(rig.op.warning, hole);
+	ck_assert_int_eq(rig_read(&rig, stage.y, back), 0);
+	ck_assert_str_eq(rig.op.warning, "");
 	ck_assert_int_eq(back[5], 0);
-	ck_assert_int_eq(rig_copy(rig, stage.y, stage.x), 0);
-	ck_assert_str_eq(rig->op.warning, hole);
-	rig_close(rig);
+	ck_assert_int_eq(rig_copy(&rig, stage.y, stage.x), 0);
+	ck_assert_str_eq(rig.op.warning, hole);
 }
 
 /* A read of part of a damaged tensor tells of the damage in that part. */
 TEST(damage_is_counted_where_it_is_read)
 {
-	struct stage stage;
 	uint16_t back[12];
-	stage_open(&stage, 0, 12);
-	struct rig *rig = &stage.rig;
-	local_poison(&rig->device->local, 1, tensor_place(stage.x).offset, 4);
-	ck_assert_int_eq(rig_read_some(rig, stage.x, 0, 4, back), 0);
-	ck_assert_str_eq(rig->op.warning, "");
-	ck_assert_int_eq(rig_read_some(rig, stage.x, 5, 7, back), 0);
-	ck_assert_str_eq(rig->op.warning,
-			 "x is damaged: 2 bytes were destroyed by a kernel and not written since");
-	rig_close(rig);
+	stage_open(0, 12);
+	local_poison(&rig.device->local, 1, tensor_place(stage.x).offset, 4);
+	ck_assert_int_eq(rig_read_some(&rig, stage.x, 0, 4, back), 0);
+	ck_assert_str_eq(rig.op.warning, "");
+	ck_assert_int_eq(rig_read_some(&rig, stage.x, 5, 7, back), 0);
+	ck_assert_str_eq(rig.op.warning, "x is damaged: 2 bytes were destroyed by a kernel and not written since");
 }
 
 /* A scan of a copy of the place, against its elements one by one; some are written and some of those damaged. */
 static void scan_one(const struct device_request *request, uint64_t *random)
 {
-	struct rig rig;
-	rig_open(&rig, 4, 4096);
+	rig_reopen(&rig, 4, 4096);
 	struct tensor *tensor = rig_place(&rig, request);
 	struct npumem_place place = tensor_place(tensor);
 	struct local *local = &rig.device->local;
@@ -151,7 +141,6 @@ static void scan_one(const struct device_request *request, uint64_t *random)
 	ck_assert_int_eq(n, place.blocks.data);
 	ck_assert_int_eq(d, 0);
 	ck_assert_int_eq(l, 0);
-	rig_close(&rig);
 }
 
 TEST(scans_of_every_layout)
@@ -174,55 +163,48 @@ TEST(scans_of_every_layout)
 
 TEST(allowed)
 {
-	struct stage stage;
 	uint16_t back[12];
-	stage_open(&stage, NPUMEM_ALLOW, 5);
-	struct rig *rig = &stage.rig;
-	ck_assert_int_eq(rig_relu(rig, stage.x, stage.y), 0);
-	ck_assert_str_eq(rig->op.warning, "");
-	ck_assert_int_eq(rig_read(rig, stage.y, back), 0);
+	stage_open(NPUMEM_ALLOW, 5);
+	ck_assert_int_eq(rig_relu(&rig, stage.x, stage.y), 0);
+	ck_assert_str_eq(rig.op.warning, "");
+	ck_assert_int_eq(rig_read(&rig, stage.y, back), 0);
 	for (int i = 0; i < 12; i++)
 		ck_assert_int_eq(back[i], i < 5);
-	rig_close(rig);
 }
 
 /* However it was written: in pieces, through views, by copies and kernels. */
 TEST(written_by_pieces)
 {
-	struct stage stage;
 	uint16_t back[12];
-	stage_open(&stage, 0, 4);
-	struct rig *rig = &stage.rig;
+	stage_open(0, 4);
 	struct device_slice slice = {{0, 1, 0, 0}, {1, 3, 1, 3}};
 	struct tensor *view;
-	ck_assert(!written_all(rig, stage.x));
-	ck_assert_int_eq(device_view_slice(rig->device, stage.x, &slice, &view, &rig->context), 0);
-	ck_assert_int_eq(rig_fill(rig, view, 2), 0);
-	ck_assert(written_all(rig, view));
-	ck_assert_int_eq(rig_write_some(rig, stage.x, 7, 1, "ab"), 0);
-	rig_fails(rig, rig_read(rig, stage.x, back), NPUMEM_FAILED_PRECONDITION,
+	ck_assert(!written_all(stage.x));
+	ck_assert_int_eq(device_view_slice(rig.device, stage.x, &slice, &view, &rig.context), 0);
+	ck_assert_int_eq(rig_fill(&rig, view, 2), 0);
+	ck_assert(written_all(view));
+	ck_assert_int_eq(rig_write_some(&rig, stage.x, 7, 1, "ab"), 0);
+	rig_fails(&rig, rig_read(&rig, stage.x, back), NPUMEM_FAILED_PRECONDITION,
 		  "2 of 24, the first at offset 134 of NPU 0");
-	ck_assert_int_eq(rig_write_some(rig, stage.x, 11, 1, "cd"), 0);
-	ck_assert(written_all(rig, stage.x));
-	ck_assert_int_eq(rig_read(rig, stage.x, back), 0);
-	ck_assert_int_eq(rig_relu(rig, stage.x, stage.y), 0);
-	ck_assert_int_eq(rig_read(rig, stage.y, back), 0);
+	ck_assert_int_eq(rig_write_some(&rig, stage.x, 11, 1, "cd"), 0);
+	ck_assert(written_all(stage.x));
+	ck_assert_int_eq(rig_read(&rig, stage.x, back), 0);
+	ck_assert_int_eq(rig_relu(&rig, stage.x, stage.y), 0);
+	ck_assert_int_eq(rig_read(&rig, stage.y, back), 0);
 	/* It stays so: after a compaction, and for views of what was found written. */
-	rig_release(rig, stage.x);
-	ck_assert_int_eq(device_compact(rig->device, false, NULL, NULL), 0);
+	rig_release(&rig, stage.x);
+	ck_assert_int_eq(device_compact(rig.device, false, NULL, NULL), 0);
 	ck_assert_int_eq(tensor_place(stage.y).offset, 0);
-	ck_assert_int_eq(rig_read(rig, stage.y, back), 0);
-	ck_assert(written_all(rig, stage.y));
-	rig_close(rig);
+	ck_assert_int_eq(rig_read(&rig, stage.y, back), 0);
+	ck_assert(written_all(stage.y));
 }
 
 /* Dummies are 0 after a write, whichever piece of it wrote the last batch; they are no elements, so they need not
  * be written. A kernel leaves them as they are. */
 TEST(dummies_are_zero)
 {
-	struct rig rig;
 	uint8_t lane[8], ones[12];
-	rig_open(&rig, 1, 1024);
+	rig_reopen(&rig, 1, 1024);
 	struct device_request request = rig_request(NPUMEM_FX8, 6, 1, 1, 2);
 	request.spec.mode = NPUMEM_MODE_4N;
 	struct tensor *x = rig_place(&rig, &request), *y = rig_place(&rig, &request);
@@ -256,5 +238,4 @@ TEST(dummies_are_zero)
 	ck_assert_int_eq(rig_fill(&rig, y, 1), 0);
 	device_peek(rig.device, 0, tensor_place(y).offset + second, 8, lane);
 	ck_assert_int_eq(memcmp(lane, cleared, 8), 0);
-	rig_close(&rig);
 }

@@ -7,12 +7,14 @@
 static const struct npumem_geometry geometry = {.n_npus = 8, .npu_bytes = 8192, .n_banks = 8, .eu_bytes = 128};
 static struct limits_table limits;
 static struct limits_user *users[4]; /* of the uids 1 to 3 */
+static struct waiting waiting;
 
 static void begin(void)
 {
 	limits_init(&limits, &heap_libc, &geometry, 500);
 	for (uint32_t uid = 1; uid < 4; uid++)
 		users[uid] = limits_take(&limits, uid);
+	waiting_init(&waiting, &limits);
 }
 
 /* All of the line have left. */
@@ -28,43 +30,39 @@ static struct waiter waiter_of(unsigned uid)
 	return (struct waiter){.user = users[uid], .deadline_ns = WAITING_NEVER};
 }
 
-static struct waiter *first(const struct waiting *waiting)
+static struct waiter *first(const struct waiting *of)
 {
-	return waiting->first->waiters;
+	return of->first->waiters;
 }
 
 /* The uids in the order in which they are served. */
-static void check_order(struct waiting *waiting, const uint32_t *uids, unsigned n)
+static void check_order(const uint32_t *uids, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		ck_assert_ptr_nonnull(waiting->first);
-		ck_assert_uint_eq(waiting->first->uid, uids[i]);
-		waiting_served(waiting, first(waiting));
+		ck_assert_ptr_nonnull(waiting.first);
+		ck_assert_uint_eq(waiting.first->uid, uids[i]);
+		waiting_served(&waiting, first(&waiting));
 	}
-	ck_assert_ptr_null(waiting->first);
-	ck_assert_uint_eq(waiting->n, 0);
+	ck_assert_ptr_null(waiting.first);
+	ck_assert_uint_eq(waiting.n, 0);
 }
 
 TEST(each_uid_has_one_in_each_turn)
 {
-	struct waiting waiting;
 	static const uint32_t came[] = {1, 1, 1, 2, 3, 2}, served[] = {1, 2, 3, 1, 2, 1};
 	struct waiter waiters[6];
 
-	waiting_init(&waiting, &limits);
 	for (unsigned i = 0; i < 6; i++) {
 		waiters[i] = waiter_of(came[i]);
 		ck_assert_int_eq(waiting_add(&waiting, &waiters[i], NULL), 0);
 	}
-	check_order(&waiting, served, 6);
+	check_order(served, 6);
 }
 
 TEST(who_was_just_served_does_not_pass_who_waits)
 {
-	struct waiting waiting;
 	struct waiter patient[2] = {waiter_of(1), waiter_of(1)}, greedy = waiter_of(2);
 
-	waiting_init(&waiting, &limits);
 	waiting_add(&waiting, &patient[0], NULL);
 	waiting_add(&waiting, &patient[1], NULL);
 	waiting_add(&waiting, &greedy, NULL);
@@ -79,10 +77,8 @@ TEST(who_was_just_served_does_not_pass_who_waits)
 
 TEST(nobody_passes_the_head)
 {
-	struct waiting waiting;
 	struct waiter mine[3] = {waiter_of(1), waiter_of(1), waiter_of(1)}, other = waiter_of(2);
 
-	waiting_init(&waiting, &limits);
 	for (unsigned i = 0; i < 3; i++)
 		waiting_add(&waiting, &mine[i], NULL);
 	waiting_remove(&waiting, &mine[0]);
@@ -96,10 +92,8 @@ TEST(nobody_passes_the_head)
 
 TEST(deadlines)
 {
-	struct waiting waiting;
 	struct waiter waiters[4] = {waiter_of(1), waiter_of(1), waiter_of(2), waiter_of(3)};
 
-	waiting_init(&waiting, &limits);
 	ck_assert_uint_eq(waiting.deadline_ns, WAITING_NEVER);
 	waiters[1].deadline_ns = 50;
 	waiters[2].deadline_ns = waiters[3].deadline_ns = 40;
@@ -132,12 +126,10 @@ TEST(deadlines)
 
 TEST(one_uid_may_not_fill_the_line)
 {
-	struct waiting waiting;
 	struct waiter waiters[3] = {waiter_of(1), waiter_of(1), waiter_of(2)};
 	struct npumem_error error;
 
 	npumem_error_clear(&error);
-	waiting_init(&waiting, &limits);
 	limits.all[LIMITS_WAITING] = 2;
 	ck_assert_int_eq(waiting_add(&waiting, &waiters[0], &error), 0);
 	ck_assert_int_eq(waiting_add(&waiting, &waiters[1], &error), NPUMEM_RESOURCE_EXHAUSTED);

@@ -50,7 +50,6 @@ TEST(a_kill_leaves_whole_rounds)
 	state_reopen(false);
 	ck_assert(state_has(STORE_TENSORS, 1, "first"));
 	ck_assert(byte_at(100) == 'a' && byte_at(149) == 'a' && !byte_at(150));
-	state_close(true);
 }
 
 /* The rounds before the damaged one count, and none behind it. The files' own copies are put back, as the disk may
@@ -92,7 +91,6 @@ TEST(a_damaged_round_ends_it, .to = 4)
 	state_open();
 	ck_assert(state_has(STORE_TENSORS, 2, _i == 3 ? "three" : "one"));
 	ck_assert(!state_tells("damaged") && !state_tells("lost"));
-	state_close(true);
 }
 
 /* Earlier versions had a CRC for a round's sum. It is believed in a state of theirs only. */
@@ -142,7 +140,6 @@ TEST(it_begins_anew)
 	}
 	state_reopen(true);
 	ck_assert(state.report.was_clean);
-	state_close(true);
 }
 
 /* The journal as it was at its last two syncs. */
@@ -272,7 +269,6 @@ TEST(elements_are_no_round)
 	last_round();
 	state_reopen(false);
 	ck_assert_int_eq(byte_at(0), 0);
-	state_close(true);
 }
 
 enum { TORN_WORDS = 1024, TORN_ROUND = sizeof(struct format_log) + sizeof(struct format_change) + 8 * TORN_WORDS };
@@ -349,7 +345,6 @@ TEST(one_that_is_longer_than_the_log)
 	state_reopen(false);
 	ck_assert_uint_eq(state.report.tables[STORE_TENSORS].n_kept, N);
 	ck_assert_int_eq(byte_at(9), 'x');
-	state_close(true);
 }
 
 /* A round that is longer than the log takes no more of the disk, as it goes in pieces. */
@@ -376,7 +371,6 @@ TEST(a_round_longer_than_the_log)
 		ck_assert_int_eq(byte_at(i), 'a' + (int)i % 20);
 	}
 	ck_assert_int_eq(byte_at(N - 1 + BYTES - 1), 'a' + (N - 1) % 20);
-	state_close(true);
 }
 
 /* A user that has its share of a round changes nothing more until the next one. */
@@ -406,7 +400,6 @@ TEST(shares_of_changes_of_tables)
 	ck_assert_int_eq(store_write_out(state.store, NULL, NULL), 0);
 	ck_assert(store_has_share(state.store, &one));
 	store_detach(state.store);
-	state_close(true);
 }
 
 /* Nor does the disk know of a table's new length. */
@@ -425,7 +418,6 @@ TEST(a_table_that_grew)
 	state_open();
 	ck_assert(state_has(STORE_TENSORS, 300, "far"));
 	ck_assert(!state_tells("lost"));
-	state_close(true);
 }
 
 /* Moving it takes milliseconds of a turn where it is large. */
@@ -443,7 +435,6 @@ TEST(a_table_that_grows_stays_where_it_is, .to = 2)
 		ck_assert_ptr_eq(store_cell(state.store, STORE_TENSORS, 0, &bytes), at);
 	}
 	state_reopen(false);
-	state_close(true);
 }
 
 /* A state goes on with, and without. */
@@ -515,7 +506,6 @@ TEST(changes_of_many_threads)
 	for (size_t i = 0; i < 4; i++)
 		ck_assert_int_eq(byte_at(i * 3000 + 2999), (char)2000);
 	ck_assert(state_has(STORE_TENSORS, 199, "cell"));
-	state_close(true);
 }
 
 static atomic_uint sync_us;
@@ -570,7 +560,6 @@ TEST(a_round_waits_for_clients_that_were_just_answered)
 	pthread_join(writer, NULL);
 	store_detach(state.store);
 	ck_assert_uint_eq(n_rounds, 4);
-	state_close(true);
 }
 
 static _Thread_local const void *thread_user;
@@ -636,7 +625,6 @@ TEST(a_full_round_has_room_for_another_user)
 		pthread_join(many[i].thread, NULL);
 	pthread_join(few.thread, NULL);
 	store_detach(state.store);
-	state_close(true);
 }
 
 /* It waits for all that the other one changes. */
@@ -658,7 +646,6 @@ TEST(a_user_that_only_waits_keeps_a_round_short)
 	}
 	pthread_join(one.thread, NULL);
 	store_detach(state.store);
-	state_close(true);
 }
 
 /* A byte takes a record of 24. */
@@ -676,7 +663,6 @@ TEST(a_share_counts_what_the_log_gets)
 		keep(0, 'a', 1);
 	}
 	store_detach(state.store);
-	state_close(true);
 }
 
 /* A byte of a page is a page for the disk. Of a page that has changed, only its bytes count. */
@@ -701,7 +687,6 @@ TEST(a_share_counts_pages)
 		keep(i * (size_t)FORMAT_PAGE_BYTES, 'b', 1);
 	ck_assert(!store_is_backlogged(state.store, &user));
 	store_detach(state.store);
-	state_close(true);
 }
 
 static uint64_t first_seq(void)
@@ -739,7 +724,6 @@ TEST(it_begins_anew_after_many_pages)
 	ck_assert_uint_le(first_seq(), seq + 8);
 	state_reopen(false);
 	ck_assert(byte_at(PAGES / 2 * (size_t)FORMAT_PAGE_BYTES) == 'b' && byte_at(0) == 15);
-	state_close(true);
 }
 
 static int fail_syncs(void *ctx, const char *call)
