@@ -62,8 +62,8 @@ void test_add_fixture(struct test_fixture *fixture);
 		test_add_fixture(&fixture);                                                                       \
 	}
 
-/* Each test of the file has an object of its own: `open` runs before the test, `close` after it. What `open` leaves
- * out is no zero. */
+/* Each test of the file, also where this stands in a header of its, has an object of its own: `open` runs before
+ * the test, `close` after it. What `open` leaves out is no zero. */
 #define FIXTURE_OBJECT(type, name, open, close)                                                                   \
 	static type name;                                                                                         \
 	static void name##_before(void)                                                                           \
@@ -79,7 +79,7 @@ void test_add_fixture(struct test_fixture *fixture);
 	__attribute__((constructor)) static void name##_add_fixture(void)                                         \
 	{                                                                                                         \
 		static struct test_fixture fixture = {                                                            \
-			.file = __FILE__, .set_up = name##_before, .tear_down = name##_after};                    \
+			.file = __BASE_FILE__, .set_up = name##_before, .tear_down = name##_after};               \
 		test_add_fixture(&fixture);                                                                       \
 	}
 

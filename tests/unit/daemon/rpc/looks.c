@@ -4,8 +4,6 @@
 #include "tests/support/loop_turns.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
-FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
-
 enum { GAPPED_W = 65536 };
 
 /* int8 [1, 8, 1, GAPPED_W], each element on its own, of which the first half is written. */
@@ -23,15 +21,15 @@ static uint64_t alloc_gapped(const char *name)
 	spec.spec.stride = &stride;
 	allocation.name = (char *)name;
 	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &list};
-	uint64_t id = CROWD_SEND(&crowd, 0, alloc, ALLOC, &request);
-	ck_assert_msg(crowd_status(&crowd, 0, id) == 0, "%s", crowd_reply(&crowd, 0, id)->message);
-	uint64_t handle = crowd_reply(&crowd, 0, id)->allocated->tensors[0]->handle;
+	uint64_t id = CROWD_SEND(0, alloc, ALLOC, &request);
+	ck_assert_msg(crowd_status(0, id) == 0, "%s", crowd_reply(0, id)->message);
+	uint64_t handle = crowd_reply(0, id)->allocated->tensors[0]->handle;
 	Npumem__V1__WriteRequest write = {MESSAGE(write_request), .tensor = &ref, .data.len = 4 * GAPPED_W};
 	write.data.data = calloc(1, write.data.len);
-	id = CROWD_SEND(&crowd, 0, write, WRITE, &write);
+	id = CROWD_SEND(0, write, WRITE, &write);
 	free(write.data.data);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 0, id), 0);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(0, id), 0);
 	return handle;
 }
 
@@ -39,7 +37,7 @@ static uint64_t list_all(unsigned from)
 {
 	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
 
-	return CROWD_SEND(&crowd, from, list, LIST, &request);
+	return CROWD_SEND(from, list, LIST, &request);
 }
 
 static void check_tensor(const Npumem__V1__Tensor *tensor)
@@ -51,65 +49,65 @@ static void check_tensor(const Npumem__V1__Tensor *tensor)
 
 TEST(bytes_are_counted_elsewhere)
 {
-	crowd_alloc(&crowd, 0, "s", SHORT_W);
+	crowd_alloc(0, "s", SHORT_W);
 	alloc_gapped("G");
-	uint64_t open = crowd_open(&crowd, 0, "G");
+	uint64_t open = crowd_open(0, "G");
 	uint64_t list = list_all(1);
-	uint64_t seal = crowd_seal(&crowd, 2, "G");
+	uint64_t seal = crowd_seal(2, "G");
 	/* A seal waits for those that look, as it would for those that read. */
 	ck_assert_uint_eq(crowd.n_tasks, 2);
-	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_open(&crowd, 0, "s")), 0);
-	crowd_finish_all(&crowd);
-	check_tensor(crowd_reply(&crowd, 0, open)->tensor);
-	ck_assert_uint_eq(crowd_reply(&crowd, 1, list)->list->n_tensors, 2);
-	check_tensor(crowd_reply(&crowd, 1, list)->list->tensors[1]);
-	ck_assert_int_eq(crowd_status(&crowd, 2, seal), NPUMEM_FAILED_PRECONDITION);
-	uint64_t view = crowd_view(&crowd, 0, "v", 0, "G", GAPPED_W);
-	ck_assert_int_eq(crowd_status(&crowd, 0, view), -1);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_reply(&crowd, 0, view)->tensor->unwritten_bytes, 2 * GAPPED_W);
+	ck_assert_int_eq(crowd_status(0, crowd_open(0, "s")), 0);
+	crowd_finish_all();
+	check_tensor(crowd_reply(0, open)->tensor);
+	ck_assert_uint_eq(crowd_reply(1, list)->list->n_tensors, 2);
+	check_tensor(crowd_reply(1, list)->list->tensors[1]);
+	ck_assert_int_eq(crowd_status(2, seal), NPUMEM_FAILED_PRECONDITION);
+	uint64_t view = crowd_view(0, "v", 0, "G", GAPPED_W);
+	ck_assert_int_eq(crowd_status(0, view), -1);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_reply(0, view)->tensor->unwritten_bytes, 2 * GAPPED_W);
 }
 
 TEST(what_is_looked_at_stays_and_what_is_listed_may_go)
 {
 	alloc_gapped("G");
 	uint64_t list = list_all(0);
-	uint64_t freed = crowd_free(&crowd, 1, "G");
+	uint64_t freed = crowd_free(1, "G");
 	ck_assert_uint_eq(crowd.n_tasks, 2);
-	crowd_finish(&crowd, 1);
-	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
-	crowd_finish_all(&crowd);
-	ck_assert_uint_eq(crowd_reply(&crowd, 0, list)->list->n_tensors, 0);
+	crowd_finish(1);
+	ck_assert_int_eq(crowd_status(1, freed), 0);
+	crowd_finish_all();
+	ck_assert_uint_eq(crowd_reply(0, list)->list->n_tensors, 0);
 	alloc_gapped("G");
-	uint64_t open = crowd_open(&crowd, 0, "G");
-	freed = crowd_free(&crowd, 1, "G");
-	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_open(&crowd, 2, "G")), -1);
+	uint64_t open = crowd_open(0, "G");
+	freed = crowd_free(1, "G");
+	ck_assert_int_eq(crowd_status(0, crowd_open(2, "G")), -1);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	crowd_finish_all(&crowd);
-	check_tensor(crowd_reply(&crowd, 0, open)->tensor);
-	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
+	crowd_finish_all();
+	check_tensor(crowd_reply(0, open)->tensor);
+	ck_assert_int_eq(crowd_status(1, freed), 0);
 	alloc_gapped("G");
-	crowd_fill(&crowd, 0, "G", 1);
-	crowd_finish_all(&crowd);
-	uint64_t seal = crowd_seal(&crowd, 0, "G");
-	freed = crowd_free(&crowd, 1, "G");
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 0, seal), 0);
-	ck_assert(crowd_reply(&crowd, 0, seal)->tensor->sealed);
-	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
+	crowd_fill(0, "G", 1);
+	crowd_finish_all();
+	uint64_t seal = crowd_seal(0, "G");
+	freed = crowd_free(1, "G");
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(0, seal), 0);
+	ck_assert(crowd_reply(0, seal)->tensor->sealed);
+	ck_assert_int_eq(crowd_status(1, freed), 0);
 }
 
 TEST(its_client_may_go_meanwhile)
 {
 	alloc_gapped("G");
-	crowd_open(&crowd, 1, "G");
+	crowd_open(1, "G");
 	list_all(1);
-	crowd_seal(&crowd, 1, "G");
-	crowd_free(&crowd, 1, "G");
-	crowd_work(&crowd, 0);
-	crowd_close(&crowd, 1);
+	crowd_seal(1, "G");
+	crowd_free(1, "G");
+	crowd_work(0);
+	crowd_close(1);
 	ck_assert_uint_eq(crowd.peers[1].n_drained, 0);
-	crowd_finish_all(&crowd);
+	crowd_finish_all();
 	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
 	/* The free had not begun. */
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
@@ -142,22 +140,22 @@ TEST(what_overlaps_is_counted_a_part_at_a_time)
 	loop_turns_begin(crowd.rpc);
 	for (unsigned i = 0; i < PAIRS; i++)
 		add_pair(i);
-	uint64_t id = CROWD_SEND(&crowd, 0, stat, STAT, &request);
-	while (crowd_status(&crowd, 0, id) < 0) {
-		uint64_t alloc = crowd_alloc(&crowd, 1, "", SHORT_W);
+	uint64_t id = CROWD_SEND(0, stat, STAT, &request);
+	while (crowd_status(0, id) < 0) {
+		uint64_t alloc = crowd_alloc(1, "", SHORT_W);
 
 		ck_assert(loop_turns_one(crowd.rpc));
-		ck_assert_int_eq(crowd_status(&crowd, 1, alloc), 0);
+		ck_assert_int_eq(crowd_status(1, alloc), 0);
 		turns++;
 	}
 	ck_assert_uint_ge(turns, 2);
-	stat = crowd_reply(&crowd, 0, id)->stat;
+	stat = crowd_reply(0, id)->stat;
 	ck_assert_int_eq(stat->tensors, 2 * PAIRS + turns);
 	ck_assert_int_eq(stat->data, 2 * PAIRS * 64 + turns * 8 * SHORT_W);
 	ck_assert_int_eq(stat->data + stat->dummy + stat->padding + stat->empty + stat->free, 8 * CROWD_NPU_BYTES);
 	/* What is counted is not counted again. */
-	id = CROWD_SEND(&crowd, 0, stat, STAT, &request);
-	ck_assert_int_eq(crowd_status(&crowd, 0, id), 0);
+	id = CROWD_SEND(0, stat, STAT, &request);
+	ck_assert_int_eq(crowd_status(0, id), 0);
 	loop_turns_end(crowd.rpc);
 }
 
@@ -168,17 +166,17 @@ TEST(host_memory_may_run_out_anywhere)
 	for (size_t i = 1; hit; i++) {
 		uint64_t ids[4];
 
-		crowd_again(&crowd);
+		crowd_again();
 		alloc_gapped("G");
 		crowd.world.fail_at = crowd.world.n_allocs + i;
-		ids[0] = crowd_open(&crowd, 0, "G");
+		ids[0] = crowd_open(0, "G");
 		ids[1] = list_all(0);
-		ids[2] = crowd_seal(&crowd, 0, "G");
-		ids[3] = crowd_free(&crowd, 0, "G");
-		crowd_finish_all(&crowd);
+		ids[2] = crowd_seal(0, "G");
+		ids[3] = crowd_free(0, "G");
+		crowd_finish_all();
 		hit = crowd.world.n_allocs >= crowd.world.fail_at;
 		for (unsigned k = 0; k < 4; k++) {
-			int status = crowd_status(&crowd, 0, ids[k]);
+			int status = crowd_status(0, ids[k]);
 
 			ck_assert(status >= 0 || crowd.peers[0].is_broken);
 			ck_assert(status < 1 || status == NPUMEM_RESOURCE_EXHAUSTED ||

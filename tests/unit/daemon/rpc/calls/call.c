@@ -5,8 +5,6 @@
 
 #include "tests/unit/daemon/rpc/crowd.h"
 
-FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
-
 enum { MANY = 200, NAME_BYTES = 8, SOME = 40 };
 
 static char names[MANY][NAME_BYTES];
@@ -14,12 +12,12 @@ static char names[MANY][NAME_BYTES];
 /* A fill of "long" is under way, and there are MANY small tensors. */
 static void init(void)
 {
-	crowd_alloc(&crowd, 0, "long", LONG_W);
+	crowd_alloc(0, "long", LONG_W);
 	for (unsigned i = 0; i < MANY; i++) {
 		snprintf(names[i], NAME_BYTES, "t%u", i);
-		ck_assert_int_eq(crowd_status(&crowd, 0, crowd_alloc(&crowd, 0, names[i], SHORT_W)), 0);
+		ck_assert_int_eq(crowd_status(0, crowd_alloc(0, names[i], SHORT_W)), 0);
 	}
-	crowd_fill(&crowd, 0, "long", 1);
+	crowd_fill(0, "long", 1);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 }
 
@@ -35,7 +33,7 @@ static uint64_t fill_all(unsigned from)
 
 	for (unsigned i = 0; i < MANY; i++)
 		ops[i + 1] = (struct crowd_op){.kind = 'f', .first = names[i], .value = 2};
-	return crowd_list(&crowd, from, ops, MANY + 1);
+	return crowd_list(from, ops, MANY + 1);
 }
 
 /* `n` requests in addition, that wait, hold so much host memory; malloc rounds up. */
@@ -55,12 +53,12 @@ TEST(short_ones_that_wait)
 	before = booked();
 	size_t bytes = crowd.world.n_bytes;
 	for (unsigned i = 0; i < SOME; i++)
-		last = crowd_fill(&crowd, 0, "long", 2);
+		last = crowd_fill(0, "long", 2);
 	check_books(bytes, before);
 	/* As many as a uid may have of them. */
 	ck_assert_uint_lt((booked() - before) / SOME * 4096, UINT64_C(256) << 20);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 0, last), 0);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(0, last), 0);
 	ck_assert_uint_eq(booked(), 0);
 }
 
@@ -70,10 +68,10 @@ TEST(a_list_that_waits_for_its_turn)
 	uint64_t before = booked();
 	size_t bytes = crowd.world.n_bytes;
 	uint64_t list = fill_all(1);
-	ck_assert_int_eq(crowd_status(&crowd, 1, list), -1);
+	ck_assert_int_eq(crowd_status(1, list), -1);
 	check_books(bytes, before);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 1, list), 0);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(1, list), 0);
 	ck_assert_uint_eq(booked(), 0);
 }
 
@@ -81,15 +79,15 @@ TEST(a_list_that_waits_for_its_turn)
 TEST(a_list_that_is_held)
 {
 	init();
-	crowd_free(&crowd, 0, "long");
-	crowd_alloc(&crowd, 0, "held", SHORT_W);
+	crowd_free(0, "long");
+	crowd_alloc(0, "held", SHORT_W);
 	uint64_t before = booked();
 	size_t bytes = crowd.world.n_bytes;
 	uint64_t list = fill_all(0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), -1);
+	ck_assert_int_eq(crowd_status(0, list), -1);
 	check_books(bytes, before);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_NOT_FOUND);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(0, list), NPUMEM_NOT_FOUND);
 	ck_assert_uint_eq(booked(), 0);
 }
 
@@ -99,11 +97,11 @@ TEST(what_may_not_be_held_is_refused)
 	init();
 	limits_set_own(&crowd.world.service.limits, 1001, LIMITS_REQUEST_BYTES, 40 << 10);
 	uint64_t list = fill_all(1);
-	ck_assert_int_eq(crowd_status(&crowd, 1, list), NPUMEM_RESOURCE_EXHAUSTED);
-	crowd_free(&crowd, 0, "long");
-	crowd_alloc(&crowd, 0, "held", SHORT_W);
+	ck_assert_int_eq(crowd_status(1, list), NPUMEM_RESOURCE_EXHAUSTED);
+	crowd_free(0, "long");
+	crowd_alloc(0, "held", SHORT_W);
 	list = fill_all(0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_RESOURCE_EXHAUSTED);
-	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(0, list), NPUMEM_RESOURCE_EXHAUSTED);
+	crowd_finish_all();
 	ck_assert_uint_eq(booked(), 0);
 }

@@ -4,8 +4,6 @@
 #include "daemon/service/observed/events.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
-FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
-
 static uint64_t now_ns, alarm_ns;
 
 static uint64_t test_clock(void)
@@ -25,22 +23,22 @@ static void begin(void)
 	alarm_ns = UINT64_MAX;
 	crowd.rpc->now_ns = test_clock;
 	crowd.rpc->set_alarm = set_alarm;
-	crowd_alloc(&crowd, 0, "x", LONG_W);
+	crowd_alloc(0, "x", LONG_W);
 }
 
 static uint64_t subscribe(unsigned from, char *kind)
 {
 	Npumem__V1__SubscribeRequest request = {MESSAGE(subscribe_request), .n_kinds = kind != NULL,
 						.kinds = &kind};
-	return CROWD_SEND(&crowd, from, subscribe, SUBSCRIBE, &request);
+	return CROWD_SEND(from, subscribe, SUBSCRIBE, &request);
 }
 
 static uint64_t submit(unsigned from)
 {
 	static const struct crowd_op ops[] = {{.kind = 'f', .first = "x"}, {.kind = 'f', .first = "x"}};
-	uint64_t id = crowd_list(&crowd, from, ops, 2);
+	uint64_t id = crowd_list(from, ops, 2);
 
-	ck_assert_int_eq(crowd_status(&crowd, from, id), -1);
+	ck_assert_int_eq(crowd_status(from, id), -1);
 	return id;
 }
 
@@ -68,7 +66,7 @@ static void ring(uint64_t ns)
 TEST(progress_is_looked_for_where_somebody_follows)
 {
 	begin();
-	crowd_become(&crowd, 2, 1002);
+	crowd_become(2, 1002);
 	uint64_t id = submit(0);
 	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
 	subscribe(0, "freed");
@@ -87,7 +85,7 @@ TEST(progress_is_looked_for_where_somebody_follows)
 	ck_assert(told(0, id));
 	ck_assert(!told(2, id));
 	ck_assert_uint_eq(alarm_ns, now_ns + 100000000);
-	crowd_finish_all(&crowd);
+	crowd_finish_all();
 	ring(100000000);
 	ck_assert(!told(0, id));
 	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
@@ -102,7 +100,7 @@ TEST(progress_is_looked_for_where_somebody_follows)
 TEST(progress_is_told_to_who_may_see_it)
 {
 	begin();
-	crowd_become(&crowd, 2, 0);
+	crowd_become(2, 0);
 	subscribe(1, "progress");
 	subscribe(2, "progress");
 	uint64_t id = submit(0);
@@ -115,12 +113,12 @@ TEST(progress_is_told_to_who_may_see_it)
 	ck_assert(told(1, id));
 	ck_assert_str_eq(crowd.peers[2].replies[0].response->event->message, "submit 1001:x");
 	ck_assert(told(2, id));
-	crowd_finish_all(&crowd);
+	crowd_finish_all();
 	/* Its session may go in the middle. */
 	submit(0);
-	crowd_close(&crowd, 0);
+	crowd_close(0);
 	ring(100000000);
-	crowd_finish_all(&crowd);
+	crowd_finish_all();
 	ring(100000000);
 	ck_assert_ptr_null(crowd.rpc->followed);
 }
@@ -140,8 +138,8 @@ TEST(a_look_is_bounded)
 		char name[] = {'a', (char)('0' + i), 0};
 		struct crowd_op ops[] = {{.kind = 'f', .first = name}, {.kind = 'f', .first = name}};
 
-		crowd_alloc(&crowd, 0, name, LONG_W);
-		crowd_list(&crowd, 0, ops, 2);
+		crowd_alloc(0, name, LONG_W);
+		crowd_list(0, ops, 2);
 	}
 	now_ns += 100000000;
 	progress_report(crowd.rpc);
@@ -162,14 +160,14 @@ TEST(followers_are_counted)
 	begin();
 	struct limits_table *limits = &crowd.world.service.limits;
 	limits->ordinary.most[LIMITS_FOLLOWERS] = 1;
-	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(0, "freed")), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(0, "sealed")), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 1, subscribe(1, "freed")), NPUMEM_RESOURCE_EXHAUSTED);
-	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(0, NULL)), 0);
+	ck_assert_int_eq(crowd_status(0, subscribe(0, "freed")), 0);
+	ck_assert_int_eq(crowd_status(0, subscribe(0, "sealed")), 0);
+	ck_assert_int_eq(crowd_status(1, subscribe(1, "freed")), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(crowd_status(0, subscribe(0, NULL)), 0);
 	ck_assert_uint_eq(limits->now[LIMITS_FOLLOWERS], 0);
-	ck_assert_int_eq(crowd_status(&crowd, 1, subscribe(1, "freed")), 0);
-	crowd_close(&crowd, 1);
-	ck_assert_int_eq(crowd_status(&crowd, 2, subscribe(2, "freed")), 0);
+	ck_assert_int_eq(crowd_status(1, subscribe(1, "freed")), 0);
+	crowd_close(1);
+	ck_assert_int_eq(crowd_status(2, subscribe(2, "freed")), 0);
 }
 
 static struct {
@@ -209,7 +207,7 @@ TEST(an_event_without_host_memory_is_counted_as_lost)
 		for (int extra = 0; extra < EVENTS_MESSAGE_BYTES; extra += 9) {
 			struct event event = {.kind = EVENTS_PROGRESS};
 			struct events_subscriber *to;
-			crowd_again(&crowd);
+			crowd_again();
 			begin();
 			subscribe(0, "progress");
 			to = crowd.peers[0].rpc.subscriber;

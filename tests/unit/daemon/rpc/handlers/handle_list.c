@@ -1,7 +1,6 @@
 /* Pages of tensors. */
 #include "tests/unit/daemon/rpc/crowd.h"
 
-FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
 FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
 
 TEST(list_shows_a_session_what_it_sees)
@@ -103,13 +102,13 @@ static uint64_t send_list(unsigned from, uint64_t after)
 	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
 
 	request.after = after;
-	return CROWD_SEND(&crowd, from, list, LIST, &request);
+	return CROWD_SEND(from, list, LIST, &request);
 }
 
 static const Npumem__V1__List *listed(unsigned from, uint64_t id)
 {
-	ck_assert_int_eq(crowd_status(&crowd, from, id), 0);
-	return crowd_reply(&crowd, from, id)->list;
+	ck_assert_int_eq(crowd_status(from, id), 0);
+	return crowd_reply(from, id)->list;
 }
 
 /* What takes long to count is counted on a thread, and no more of it than a page may. */
@@ -118,20 +117,20 @@ TEST(large_tensors_are_counted_elsewhere)
 	struct device_slice slice = {.to = {1, 8, 1, CROWD_SLOW_W - 1}};
 	struct tensor *base, *view;
 
-	base = crowd_slow(&crowd, "slow");
+	base = crowd_slow("slow");
 	for (const char *name = "a"; name; name = *name == 'a' ? "b" : *name == 'b' ? "c" : NULL)
 		ck_assert_int_eq(tensors_view(&crowd.peers[0].session, base, name, "", &slice, NULL, NULL, &view,
 					      &crowd.world.error),
 				 0);
 	uint64_t id = send_list(0, 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, id), -1);
+	ck_assert_int_eq(crowd_status(0, id), -1);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	/* Meanwhile nobody waits, and one of the page goes. */
-	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_free(&crowd, 1, "a")), 0);
-	crowd_work(&crowd, 0);
-	uint64_t other = crowd_alloc(&crowd, 1, "a", SHORT_W);
-	ck_assert_int_eq(crowd_status(&crowd, 1, other), 0);
-	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(1, crowd_free(1, "a")), 0);
+	crowd_work(0);
+	uint64_t other = crowd_alloc(1, "a", SHORT_W);
+	ck_assert_int_eq(crowd_status(1, other), 0);
+	crowd_finish(0);
 	const Npumem__V1__List *list = listed(0, id);
 	ck_assert_uint_eq(list->n_tensors, 2);
 	ck_assert_str_eq(list->tensors[0]->name, "slow");
@@ -140,14 +139,14 @@ TEST(large_tensors_are_counted_elsewhere)
 	ck_assert_str_eq(list->tensors[1]->name, "b");
 	ck_assert_uint_eq(list->next, 3);
 	id = send_list(0, list->next);
-	crowd_finish_all(&crowd);
+	crowd_finish_all();
 	list = listed(0, id);
 	ck_assert_uint_eq(list->n_tensors, 1);
 	ck_assert_str_eq(list->tensors[0]->name, "c");
 	ck_assert_uint_eq(list->next, 0);
 	/* What was told to be written need not be counted any more. */
-	crowd_fill(&crowd, 0, "slow", 3);
-	crowd_finish_all(&crowd);
+	crowd_fill(0, "slow", 3);
+	crowd_finish_all();
 	base->all_written = true;
 	list = listed(0, send_list(0, 0));
 	ck_assert_uint_eq(list->n_tensors, 4);
@@ -165,16 +164,16 @@ TEST(no_memory_to_count_elsewhere)
 	for (size_t i = 1; hit; i++) {
 		uint64_t id;
 
-		crowd_again(&crowd);
-		crowd_slow(&crowd, "slow");
+		crowd_again();
+		crowd_slow("slow");
 		crowd.world.fail_at = crowd.world.n_allocs + i;
 		id = send_list(0, 0);
-		crowd_finish_all(&crowd);
+		crowd_finish_all();
 		hit = crowd.world.n_allocs >= crowd.world.fail_at;
 		crowd.world.fail_at = 0;
-		ck_assert(crowd.peers[0].is_broken || crowd_status(&crowd, 0, id) == 0 ||
-			  crowd_status(&crowd, 0, id) == NPUMEM_RESOURCE_EXHAUSTED);
-		ck_assert(hit || crowd_status(&crowd, 0, id) == 0);
+		ck_assert(crowd.peers[0].is_broken || crowd_status(0, id) == 0 ||
+			  crowd_status(0, id) == NPUMEM_RESOURCE_EXHAUSTED);
+		ck_assert(hit || crowd_status(0, id) == 0);
 	}
 }
 

@@ -6,8 +6,6 @@
 #include "daemon/service/observed/recorder.h"
 #include "proto/digest.h"
 
-FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
-
 enum { ADMIN = 500 };
 
 static struct session admin;
@@ -159,73 +157,72 @@ static uint64_t crowd_record(unsigned from, int action)
 	Npumem__V1__RecordRequest request = NPUMEM__V1__RECORD_REQUEST__INIT;
 
 	request.action = (Npumem__V1__RecordAction)action;
-	return CROWD_SEND(&crowd, from, record, RECORD, &request);
+	return CROWD_SEND(from, record, RECORD, &request);
 }
 
 TEST(the_end_waits_and_holds_up_what_touches)
 {
 	const Npumem__V1__Recorded *recorded;
 
-	crowd_become(&crowd, 2, ADMIN);
-	ck_assert_int_eq(crowd_status(&crowd, 2, crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START)), 0);
-	crowd_alloc(&crowd, 0, "a", SHORT_W);
-	crowd_alloc(&crowd, 0, "A", LONG_W);
-	crowd_fill(&crowd, 0, "a", 4);
-	uint64_t fill = crowd_fill(&crowd, 0, "A", 1);
+	crowd_become(2, ADMIN);
+	ck_assert_int_eq(crowd_status(2, crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START)), 0);
+	crowd_alloc(0, "a", SHORT_W);
+	crowd_alloc(0, "A", LONG_W);
+	crowd_fill(0, "a", 4);
+	uint64_t fill = crowd_fill(0, "A", 1);
 	uint64_t stop = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	crowd_finish(&crowd, 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
+	crowd_finish(0);
+	ck_assert_int_eq(crowd_status(0, fill), 0);
 	/* Now the sums are made elsewhere, and what would change them waits. */
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	ck_assert_int_eq(crowd_status(&crowd, 2, stop), -1);
-	uint64_t read = crowd_read(&crowd, 1, "a");
-	ck_assert_int_eq(crowd_status(&crowd, 1, read), -1);
-	uint64_t alloc = crowd_alloc(&crowd, 1, "b", SHORT_W);
-	ck_assert_int_eq(crowd_status(&crowd, 1, alloc), -1);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 1, alloc), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 2, stop), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 1, read), 0);
+	ck_assert_int_eq(crowd_status(2, stop), -1);
+	uint64_t read = crowd_read(1, "a");
+	ck_assert_int_eq(crowd_status(1, read), -1);
+	uint64_t alloc = crowd_alloc(1, "b", SHORT_W);
+	ck_assert_int_eq(crowd_status(1, alloc), -1);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(1, alloc), 0);
+	ck_assert_int_eq(crowd_status(2, stop), 0);
+	ck_assert_int_eq(crowd_status(1, read), 0);
 	/* What was not summed up is not recorded either: two allocations and two fills are. */
-	recorded = crowd_reply(&crowd, 2, crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE))->recorded;
+	recorded = crowd_reply(2, crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE))->recorded;
 	ck_assert_uint_eq(recorded->n_entries, 4);
 	ck_assert_uint_eq(recorded->entries[3]->number, 4);
 	uint64_t hash = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_HASH);
-	crowd_finish_all(&crowd);
-	ck_assert_uint_ne(crowd_reply(&crowd, 2, hash)->recorded->hash,
-			  crowd_reply(&crowd, 2, stop)->recorded->hash);
+	crowd_finish_all();
+	ck_assert_uint_ne(crowd_reply(2, hash)->recorded->hash, crowd_reply(2, stop)->recorded->hash);
 }
 
 /* A thread goes through all tensors then. */
 TEST(no_view_comes_into_being_while_the_sums_are_made)
 {
-	crowd_become(&crowd, 2, ADMIN);
-	crowd_alloc(&crowd, 0, "A", LONG_W);
-	crowd_fill(&crowd, 0, "A", 1);
-	crowd_finish_all(&crowd);
+	crowd_become(2, ADMIN);
+	crowd_alloc(0, "A", LONG_W);
+	crowd_fill(0, "A", 1);
+	crowd_finish_all();
 	uint64_t hash = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_HASH);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	uint64_t view = crowd_view(&crowd, 1, "v", 0, "A", LONG_W);
-	uint64_t free = crowd_free(&crowd, 1, "v");
+	uint64_t view = crowd_view(1, "v", 0, "A", LONG_W);
+	uint64_t free = crowd_free(1, "v");
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
 	ck_assert_ptr_null(names_find(&crowd.world.service.names, 1001, "v"));
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 2, hash), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 1, view), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 1, free), 0);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(2, hash), 0);
+	ck_assert_int_eq(crowd_status(1, view), 0);
+	ck_assert_int_eq(crowd_status(1, free), 0);
 }
 
 TEST(who_may_not_record_holds_nobody_up)
 {
-	crowd_alloc(&crowd, 0, "A", LONG_W);
-	crowd_alloc(&crowd, 0, "b", SHORT_W);
-	uint64_t fill = crowd_fill(&crowd, 0, "A", 1);
-	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_record(1, NPUMEM__V1__RECORD_ACTION__RECORD_HASH)),
+	crowd_alloc(0, "A", LONG_W);
+	crowd_alloc(0, "b", SHORT_W);
+	uint64_t fill = crowd_fill(0, "A", 1);
+	ck_assert_int_eq(crowd_status(1, crowd_record(1, NPUMEM__V1__RECORD_ACTION__RECORD_HASH)),
 			 NPUMEM_PERMISSION_DENIED);
-	uint64_t other = crowd_fill(&crowd, 2, "b", 1);
-	ck_assert_int_eq(crowd_status(&crowd, 2, other), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, fill), -1);
+	uint64_t other = crowd_fill(2, "b", 1);
+	ck_assert_int_eq(crowd_status(2, other), 0);
+	ck_assert_int_eq(crowd_status(0, fill), -1);
 }
 
 /* Short operations whose group takes long to compare: the request's bytes are needed after its message is gone. */
@@ -237,10 +234,10 @@ TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
 	char names[ROLES][8];
 	Npumem__V1__Ref a = talk_ref(0, "a"), b = talk_ref(0, "b");
 
-	crowd_become(&crowd, 2, ADMIN);
+	crowd_become(2, ADMIN);
 	crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
-	crowd_alloc(&crowd, 0, "a", SHORT_W);
-	crowd_alloc(&crowd, 0, "b", SHORT_W);
+	crowd_alloc(0, "a", SHORT_W);
+	crowd_alloc(0, "b", SHORT_W);
 	Npumem__V1__FillRequest fill = {MESSAGE(fill_request), .tensor = &a,
 					.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER};
 	Npumem__V1__RunRequest run = {MESSAGE(run_request), .kernel = NPUMEM__V1__KERNEL__CONCAT,
@@ -263,13 +260,13 @@ TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
 	}
 	Npumem__V1__SubmitRequest request = {MESSAGE(submit_request), .n_operations = FILLS + 1,
 					     .operations = list};
-	uint64_t id = CROWD_SEND(&crowd, 0, submit, SUBMIT, &request);
+	uint64_t id = CROWD_SEND(0, submit, SUBMIT, &request);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	ck_assert_uint_gt(crowd.peers[0].rpc.call_bytes, 0);
-	crowd_finish_all(&crowd);
-	ck_assert_int_gt(crowd_status(&crowd, 0, id), 0);
+	crowd_finish_all();
+	ck_assert_int_gt(crowd_status(0, id), 0);
 	uint64_t take = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
-	ck_assert_uint_eq(crowd_reply(&crowd, 2, take)->recorded->n_entries, 3);
+	ck_assert_uint_eq(crowd_reply(2, take)->recorded->n_entries, 3);
 }
 
 /* The recording session goes while its sums are made, or before. */
@@ -277,19 +274,19 @@ TEST(a_recorder_that_goes)
 {
 	for (unsigned early = 0; early < 2; early++) {
 
-		crowd_again(&crowd);
-		crowd_become(&crowd, 2, ADMIN);
+		crowd_again();
+		crowd_become(2, ADMIN);
 		crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
-		crowd_alloc(&crowd, 0, "A", LONG_W);
-		crowd_fill(&crowd, 0, "A", 1);
+		crowd_alloc(0, "A", LONG_W);
+		crowd_fill(0, "A", 1);
 		if (early)
-			crowd_close(&crowd, 2);
-		crowd_finish_all(&crowd);
+			crowd_close(2);
+		crowd_finish_all();
 		if (!early) {
 			crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
 			ck_assert_uint_eq(crowd.n_tasks, 1);
-			crowd_close(&crowd, 2);
-			crowd_finish_all(&crowd);
+			crowd_close(2);
+			crowd_finish_all();
 		}
 		ck_assert(!recorder_is_on(&crowd.world.service.recorder));
 	}
@@ -301,12 +298,12 @@ TEST(a_message_that_was_cut_short_is_not_missing)
 	static const uint8_t head[] = {8, 9};
 	struct npumem_error error;
 
-	crowd_become(&crowd, 2, ADMIN);
+	crowd_become(2, ADMIN);
 	crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 	npumem_error_clear(&error);
 	npumem_error_set(&error, NPUMEM_RESOURCE_EXHAUSTED, "a long message");
 	ck_assert_int_eq(rpc_refuse_part(crowd.rpc, &crowd.peers[0].rpc, &error, head, sizeof(head)), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, 9), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(crowd_status(0, 9), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert(recorder_is_on(&crowd.world.service.recorder));
 }
 
@@ -315,24 +312,24 @@ TEST(a_submit_in_steps)
 	static const struct crowd_op ops[] = {
 		{1, 'r', "A", NULL, 0}, {1, 'k', "B", "C", 0}, {0, 'f', "a", NULL, 3}};
 
-	crowd_become(&crowd, 2, ADMIN);
+	crowd_become(2, ADMIN);
 	crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
-	crowd_alloc(&crowd, 0, "a", SHORT_W);
+	crowd_alloc(0, "a", SHORT_W);
 	for (const char *c = "ABC"; *c; c++) {
 		char name[2] = {*c, 0};
 
-		crowd_alloc(&crowd, 0, name, LONG_W);
-		crowd_fill(&crowd, 0, name, *c);
-		crowd_finish_all(&crowd);
+		crowd_alloc(0, name, LONG_W);
+		crowd_fill(0, name, *c);
+		crowd_finish_all();
 	}
-	uint64_t submit = crowd_list(&crowd, 0, ops, 3);
+	uint64_t submit = crowd_list(0, ops, 3);
 	while (crowd.n_tasks)
-		crowd_finish(&crowd, crowd.n_tasks - 1);
-	ck_assert_int_eq(crowd_status(&crowd, 0, submit), 0);
+		crowd_finish(crowd.n_tasks - 1);
+	ck_assert_int_eq(crowd_status(0, submit), 0);
 	const Npumem__V1__Recorded *recorded =
-		crowd_reply(&crowd, 2, crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE))->recorded;
+		crowd_reply(2, crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE))->recorded;
 	ck_assert_uint_eq(recorded->n_entries, 8);
-	ck_assert_uint_eq(recorded->entries[7]->digest, digest_response(crowd_reply(&crowd, 0, submit)));
+	ck_assert_uint_eq(recorded->entries[7]->digest, digest_response(crowd_reply(0, submit)));
 	ck_assert_uint_ne(recorded->entries[7]->digest, digest_begin());
 }
 
@@ -348,24 +345,24 @@ TEST(every_allocation_may_fail)
 		bool is_lost = false;
 		size_t n = 0;
 
-		crowd_again(&crowd);
-		crowd_become(&crowd, 2, ADMIN);
+		crowd_again();
+		crowd_become(2, ADMIN);
 		crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 		crowd.world.fail_at = crowd.world.n_allocs + i;
-		requests[0] = crowd_alloc(&crowd, 0, "A", LONG_W);
-		requests[1] = crowd_fill(&crowd, 0, "A", 1);
-		requests[2] = crowd_read(&crowd, 0, "A");
-		crowd_finish_all(&crowd);
+		requests[0] = crowd_alloc(0, "A", LONG_W);
+		requests[1] = crowd_fill(0, "A", 1);
+		requests[2] = crowd_read(0, "A");
+		crowd_finish_all();
 		stop = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
-		crowd_finish_all(&crowd);
+		crowd_finish_all();
 		take = crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
-		crowd_finish_all(&crowd);
+		crowd_finish_all();
 		hit = crowd.world.n_allocs >= crowd.world.fail_at;
 		crowd.world.fail_at = 0;
 		for (unsigned k = 0; k < 3; k++)
-			n += crowd_status(&crowd, 0, requests[k]) >= 0;
-		if (crowd_status(&crowd, 2, take) == 0) {
-			const Npumem__V1__Recorded *recorded = crowd_reply(&crowd, 2, take)->recorded;
+			n += crowd_status(0, requests[k]) >= 0;
+		if (crowd_status(2, take) == 0) {
+			const Npumem__V1__Recorded *recorded = crowd_reply(2, take)->recorded;
 			size_t told = 0;
 
 			/* A stop for which there was no memory may be among them. */
@@ -374,7 +371,7 @@ TEST(every_allocation_may_fail)
 			is_lost = recorded->lost;
 			ck_assert(is_lost || told == n);
 		}
-		ck_assert(hit || (n == 3 && !is_lost && crowd_status(&crowd, 2, stop) == 0));
+		ck_assert(hit || (n == 3 && !is_lost && crowd_status(2, stop) == 0));
 		ck_assert_uint_lt(i, 1000);
 	}
 }

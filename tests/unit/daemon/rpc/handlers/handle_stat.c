@@ -2,7 +2,6 @@
 #include "tests/support/loop_turns.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
-FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
 FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
 
 static int stat(struct session *session, bool details, bool reset)
@@ -71,7 +70,7 @@ static uint64_t ask_details(unsigned from)
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
 
 	request.details = true;
-	return CROWD_SEND(&crowd, from, stat, STAT, &request);
+	return CROWD_SEND(from, stat, STAT, &request);
 }
 
 static struct session *begin_many(void)
@@ -94,28 +93,28 @@ TEST(very_many_sessions_take_many_turns)
 {
 	unsigned turns = 0;
 
-	crowd_become(&crowd, 0, 0);
+	crowd_become(0, 0);
 	struct session *sessions = begin_many();
 	loop_turns_begin(crowd.rpc);
 	uint64_t id = ask_details(0);
-	while (crowd_status(&crowd, 0, id) < 0) {
+	while (crowd_status(0, id) < 0) {
 		/* Others' requests run in between. */
-		uint64_t alloc = crowd_alloc(&crowd, 1, "", SHORT_W);
+		uint64_t alloc = crowd_alloc(1, "", SHORT_W);
 
 		ck_assert(loop_turns_one(crowd.rpc));
-		ck_assert_int_eq(crowd_status(&crowd, 1, alloc), 0);
+		ck_assert_int_eq(crowd_status(1, alloc), 0);
 		turns++;
 	}
 	ck_assert_uint_ge(turns, MANY / STEP_MOST);
-	const Npumem__V1__Stat *stat = crowd_reply(&crowd, 0, id)->stat;
+	const Npumem__V1__Stat *stat = crowd_reply(0, id)->stat;
 	ck_assert_uint_eq(stat->n_clients, MANY + PEERS);
 	for (unsigned i = 1; i < stat->n_clients; i++)
 		ck_assert_uint_lt(stat->clients[i]->session, stat->clients[i - 1]->session);
 	ck_assert_uint_eq(stat->n_uids, 102);
 	/* An ordinary user's answer does not depend on them. */
 	id = ask_details(1);
-	ck_assert_int_eq(crowd_status(&crowd, 1, id), 0);
-	ck_assert_uint_eq(crowd_reply(&crowd, 1, id)->stat->n_clients, PEERS - 1);
+	ck_assert_int_eq(crowd_status(1, id), 0);
+	ck_assert_uint_eq(crowd_reply(1, id)->stat->n_clients, PEERS - 1);
 	loop_turns_end(crowd.rpc);
 	end_many(sessions, 0);
 }
@@ -129,13 +128,13 @@ TEST(sessions_end_and_begin_while_they_are_listed)
 	unsigned ended = 0, n_late = 0;
 	uint64_t ids[2];
 
-	crowd_become(&crowd, 0, 0);
+	crowd_become(0, 0);
 	sessions = begin_many();
 	loop_turns_begin(crowd.rpc);
 	ids[0] = ask_details(0);
 	ck_assert(loop_turns_one(crowd.rpc));
 	ids[1] = ask_details(0);
-	while (crowd_status(&crowd, 0, ids[1]) < 0) {
+	while (crowd_status(0, ids[1]) < 0) {
 		ck_assert(loop_turns_one(crowd.rpc));
 		/* The oldest, which are listed last, and at least the one that would be next, end first. */
 		for (unsigned i = 0; i < 200 && ended < MANY; i++)
@@ -144,7 +143,7 @@ TEST(sessions_end_and_begin_while_they_are_listed)
 			session_init(&late[n_late++], &crowd.world.service, 5000, 1, NULL);
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		stat = crowd_reply(&crowd, 0, ids[i])->stat;
+		stat = crowd_reply(0, ids[i])->stat;
 		ck_assert_uint_le(stat->n_clients, MANY + PEERS + LATE);
 		ck_assert_uint_ge(stat->n_clients, MANY / 4);
 		for (unsigned k = 1; k < stat->n_clients; k++)
@@ -152,14 +151,14 @@ TEST(sessions_end_and_begin_while_they_are_listed)
 	}
 	cancel.request_id = ask_details(0);
 	ck_assert(loop_turns_one(crowd.rpc));
-	CROWD_SEND(&crowd, 0, cancel, CANCEL, &cancel);
+	CROWD_SEND(0, cancel, CANCEL, &cancel);
 	loop_turns_all(crowd.rpc);
-	ck_assert_int_eq(crowd_status(&crowd, 0, cancel.request_id), NPUMEM_CANCELLED);
+	ck_assert_int_eq(crowd_status(0, cancel.request_id), NPUMEM_CANCELLED);
 	ck_assert_ptr_null(crowd.world.service.walks);
 	/* A client that goes takes its walk with it. */
 	ask_details(0);
 	ck_assert(loop_turns_one(crowd.rpc));
-	crowd_close(&crowd, 0);
+	crowd_close(0);
 	loop_turns_all(crowd.rpc);
 	ck_assert_uint_eq(crowd.peers[0].n_drained, 1);
 	ck_assert_ptr_null(crowd.world.service.walks);
@@ -176,13 +175,13 @@ TEST(host_memory_may_run_out)
 	for (size_t i = 1; hit; i++) {
 		uint64_t id;
 
-		crowd_again(&crowd);
+		crowd_again();
 		crowd.world.fail_at = crowd.world.n_allocs + i;
 		id = ask_details(0);
 		hit = crowd.world.n_allocs >= crowd.world.fail_at;
 		crowd.world.fail_at = 0;
-		ck_assert(crowd.peers[0].is_broken || crowd_status(&crowd, 0, id) == 0 ||
-			  crowd_status(&crowd, 0, id) == NPUMEM_RESOURCE_EXHAUSTED);
+		ck_assert(crowd.peers[0].is_broken || crowd_status(0, id) == 0 ||
+			  crowd_status(0, id) == NPUMEM_RESOURCE_EXHAUSTED);
 		ck_assert_ptr_null(crowd.world.service.walks);
 	}
 }

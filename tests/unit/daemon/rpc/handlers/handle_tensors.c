@@ -1,6 +1,5 @@
 #include "tests/unit/daemon/rpc/crowd.h"
 
-FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
 FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
 
 TEST(alloc_answers_where_a_tensor_lies)
@@ -195,25 +194,25 @@ static uint64_t crowd_rename(unsigned from, const char *name, const char *to)
 {
 	Npumem__V1__Ref ref = talk_ref(0, name);
 	Npumem__V1__RenameRequest request = {MESSAGE(rename_request), .tensor = &ref, .name = (char *)to};
-	return CROWD_SEND(&crowd, from, rename, RENAME, &request);
+	return CROWD_SEND(from, rename, RENAME, &request);
 }
 
 TEST(a_rename_takes_effect_where_it_was_sent)
 {
-	crowd_alloc(&crowd, 0, "a", LONG_W);
-	uint64_t before = crowd_fill(&crowd, 0, "a", 1);
+	crowd_alloc(0, "a", LONG_W);
+	uint64_t before = crowd_fill(0, "a", 1);
 	uint64_t renamed = crowd_rename(0, "a", "b");
-	uint64_t after = crowd_fill(&crowd, 0, "b", 2);
-	uint64_t old = crowd_read(&crowd, 0, "a");
-	uint64_t again = crowd_alloc(&crowd, 0, "a", SHORT_W);
-	ck_assert_int_eq(crowd_status(&crowd, 0, renamed), -1);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 0, before), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, renamed), 0);
-	ck_assert_str_eq(crowd_reply(&crowd, 0, renamed)->tensor->name, "b");
-	ck_assert_int_eq(crowd_status(&crowd, 0, after), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, old), NPUMEM_NOT_FOUND);
-	ck_assert_int_eq(crowd_status(&crowd, 0, again), 0);
+	uint64_t after = crowd_fill(0, "b", 2);
+	uint64_t old = crowd_read(0, "a");
+	uint64_t again = crowd_alloc(0, "a", SHORT_W);
+	ck_assert_int_eq(crowd_status(0, renamed), -1);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(0, before), 0);
+	ck_assert_int_eq(crowd_status(0, renamed), 0);
+	ck_assert_str_eq(crowd_reply(0, renamed)->tensor->name, "b");
+	ck_assert_int_eq(crowd_status(0, after), 0);
+	ck_assert_int_eq(crowd_status(0, old), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(crowd_status(0, again), 0);
 }
 
 /* Another session frees it, or takes the name, while the rename waits for a long fill. */
@@ -221,19 +220,19 @@ TEST(others_come_while_a_rename_waits)
 {
 	uint64_t renamed[2], freed, taken;
 
-	crowd_alloc(&crowd, 0, "a", LONG_W);
-	crowd_alloc(&crowd, 0, "x", LONG_W);
-	crowd_fill(&crowd, 1, "a", 1);
-	crowd_fill(&crowd, 1, "x", 1);
+	crowd_alloc(0, "a", LONG_W);
+	crowd_alloc(0, "x", LONG_W);
+	crowd_fill(1, "a", 1);
+	crowd_fill(1, "x", 1);
 	renamed[0] = crowd_rename(0, "a", "b");
 	renamed[1] = crowd_rename(2, "x", "y");
-	freed = crowd_free(&crowd, 1, "a");
-	taken = crowd_alloc(&crowd, 1, "y", SHORT_W);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 0, renamed[0]), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
+	freed = crowd_free(1, "a");
+	taken = crowd_alloc(1, "y", SHORT_W);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(0, renamed[0]), 0);
+	ck_assert_int_eq(crowd_status(1, freed), 0);
 	/* It was sent after a free, and waits for that. */
-	ck_assert_int_eq(crowd_status(&crowd, 2, renamed[1]), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 1, taken), NPUMEM_ALREADY_EXISTS);
+	ck_assert_int_eq(crowd_status(2, renamed[1]), 0);
+	ck_assert_int_eq(crowd_status(1, taken), NPUMEM_ALREADY_EXISTS);
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
 }

@@ -3,8 +3,6 @@
 #include "daemon/service/observed/recorder.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
-FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
-
 enum { ADMIN = 500, N_SMALL = 70 /* more than a page */ };
 
 static uint64_t ask(unsigned from, int action)
@@ -12,12 +10,12 @@ static uint64_t ask(unsigned from, int action)
 	Npumem__V1__RecordRequest request = NPUMEM__V1__RECORD_REQUEST__INIT;
 
 	request.action = (Npumem__V1__RecordAction)action;
-	return CROWD_SEND(&crowd, from, record, RECORD, &request);
+	return CROWD_SEND(from, record, RECORD, &request);
 }
 
 static void init(void)
 {
-	crowd_become(&crowd, 2, ADMIN);
+	crowd_become(2, ADMIN);
 }
 
 /* How many of a record's entries are of before, and how many tensors they have. */
@@ -56,22 +54,22 @@ TEST(all_tensors_are_in_it)
 		char name[16];
 
 		snprintf(name, sizeof(name), "t%u", i);
-		crowd_alloc(&crowd, i % 2, name, SHORT_W);
+		crowd_alloc(i % 2, name, SHORT_W);
 	}
-	ck_assert_int_eq(crowd_status(&crowd, 1, ask(1, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH)),
+	ck_assert_int_eq(crowd_status(1, ask(1, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH)),
 			 NPUMEM_PERMISSION_DENIED);
 	uint64_t watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 2, watch), 0);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(2, watch), 0);
 	ck_assert(!crowd.world.service.recorder.lost);
-	crowd_fill(&crowd, 0, "t0", 1);
-	crowd_finish_all(&crowd);
+	crowd_fill(0, "t0", 1);
+	crowd_finish_all();
 	uint64_t take = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
-	ck_assert_int_eq(crowd_status(&crowd, 2, take), 0);
-	ck_assert_uint_eq(before(crowd_reply(&crowd, 2, take)->recorded, &n), N_SMALL);
+	ck_assert_int_eq(crowd_status(2, take), 0);
+	ck_assert_uint_eq(before(crowd_reply(2, take)->recorded, &n), N_SMALL);
 	ck_assert_uint_eq(n, 2);
-	ck_assert_uint_eq(crowd_reply(&crowd, 2, take)->recorded->n_entries, 3);
-	ck_assert_int_eq(crowd_status(&crowd, 2, ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH)),
+	ck_assert_uint_eq(crowd_reply(2, take)->recorded->n_entries, 3);
+	ck_assert_int_eq(crowd_status(2, ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH)),
 			 NPUMEM_FAILED_PRECONDITION);
 }
 
@@ -82,21 +80,21 @@ TEST(others_go_on_meanwhile)
 	size_t n;
 
 	init();
-	crowd_slow(&crowd, "A");
+	crowd_slow("A");
 	uint64_t watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	crowd_alloc(&crowd, 1, "B", SHORT_W);
-	uint64_t freed = crowd_free(&crowd, 0, "A");
+	crowd_alloc(1, "B", SHORT_W);
+	uint64_t freed = crowd_free(0, "A");
 	ck_assert_uint_eq(crowd.n_tasks, 2);
-	crowd_finish(&crowd, 1);
-	ck_assert_int_eq(crowd_status(&crowd, 0, freed), 0);
+	crowd_finish(1);
+	ck_assert_int_eq(crowd_status(0, freed), 0);
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
-	ck_assert_int_eq(crowd_status(&crowd, 2, watch), -1);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 2, watch), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_free(&crowd, 1, "B")), 0);
+	ck_assert_int_eq(crowd_status(2, watch), -1);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(2, watch), 0);
+	ck_assert_int_eq(crowd_status(1, crowd_free(1, "B")), 0);
 	uint64_t take = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
-	const Npumem__V1__Recorded *recorded = crowd_reply(&crowd, 2, take)->recorded;
+	const Npumem__V1__Recorded *recorded = crowd_reply(2, take)->recorded;
 	ck_assert_uint_eq(before(recorded, &n), 1);
 	ck_assert_uint_eq(recorded->n_entries, 4);
 	ck_assert(recorded->entries[1]->before && !recorded->entries[2]->before);
@@ -108,27 +106,27 @@ TEST(what_waits_when_it_begins_is_in_it)
 	size_t n;
 
 	init();
-	crowd_alloc(&crowd, 0, "A", LONG_W);
-	crowd_fill(&crowd, 0, "A", 1);
+	crowd_alloc(0, "A", LONG_W);
+	crowd_fill(0, "A", 1);
 	uint64_t watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
-	uint64_t fill = crowd_fill(&crowd, 1, "A", 2);
-	ck_assert_int_eq(crowd_status(&crowd, 1, fill), -1);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 2, watch), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 1, fill), 0);
+	uint64_t fill = crowd_fill(1, "A", 2);
+	ck_assert_int_eq(crowd_status(1, fill), -1);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(2, watch), 0);
+	ck_assert_int_eq(crowd_status(1, fill), 0);
 	uint64_t take = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
-	before(crowd_reply(&crowd, 2, take)->recorded, &n);
-	ck_assert_uint_eq(crowd_reply(&crowd, 2, take)->recorded->n_entries, n + 1);
+	before(crowd_reply(2, take)->recorded, &n);
+	ck_assert_uint_eq(crowd_reply(2, take)->recorded->n_entries, n + 1);
 }
 
 TEST(who_asked_is_gone)
 {
 	init();
-	crowd_slow(&crowd, "A");
+	crowd_slow("A");
 	ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	crowd_close(&crowd, 2);
-	crowd_finish_all(&crowd);
+	crowd_close(2);
+	crowd_finish_all();
 	ck_assert_ptr_null(crowd.world.service.recorder.owner);
 }
 
@@ -140,16 +138,16 @@ TEST(every_allocation_may_fail)
 	for (size_t i = 1; hit; i++) {
 		uint64_t watch;
 
-		crowd_again(&crowd);
+		crowd_again();
 		init();
-		crowd_alloc(&crowd, 0, "a", SHORT_W);
+		crowd_alloc(0, "a", SHORT_W);
 		crowd.world.fail_at = crowd.world.n_allocs + i;
 		watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
-		crowd_finish_all(&crowd);
+		crowd_finish_all();
 		hit = crowd.world.n_allocs >= crowd.world.fail_at;
 		crowd.world.fail_at = 0;
-		ck_assert_int_eq(crowd_status(&crowd, 0, crowd_fill(&crowd, 0, "a", 1)), 0);
-		if (crowd_status(&crowd, 2, watch) == 0)
+		ck_assert_int_eq(crowd_status(0, crowd_fill(0, "a", 1)), 0);
+		if (crowd_status(2, watch) == 0)
 			ck_assert(recorder_is_on(&crowd.world.service.recorder));
 		else
 			ck_assert(hit && !crowd.world.service.recorder.owner &&

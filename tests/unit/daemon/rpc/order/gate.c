@@ -4,39 +4,37 @@
 #include "tests/support/loop_turns.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
-FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
-
 /* The answer tells of the view's bytes, so it comes behind what its session wrote there, also where that waits
  * itself. */
 TEST(a_view_is_told_behind_what_its_session_wrote, .to = 2)
 {
-	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_alloc(&crowd, 0, "A", LONG_W)), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_view(&crowd, 0, "part", 0, "A", LONG_W - 1)), 0);
-	crowd_fill(&crowd, 0, "A", 1);
-	uint64_t fill = crowd_fill(&crowd, 1, _i ? "A" : "part", 2);
-	uint64_t view = crowd_view(&crowd, 1, "v", 0, "A", LONG_W);
+	ck_assert_int_eq(crowd_status(0, crowd_alloc(0, "A", LONG_W)), 0);
+	ck_assert_int_eq(crowd_status(0, crowd_view(0, "part", 0, "A", LONG_W - 1)), 0);
+	crowd_fill(0, "A", 1);
+	uint64_t fill = crowd_fill(1, _i ? "A" : "part", 2);
+	uint64_t view = crowd_view(1, "v", 0, "A", LONG_W);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	ck_assert_int_eq(crowd_status(&crowd, 1, fill), -1);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 1, fill), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 1, view), 0);
+	ck_assert_int_eq(crowd_status(1, fill), -1);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(1, fill), 0);
+	ck_assert_int_eq(crowd_status(1, view), 0);
 	ck_assert_uint_lt(crowd.peers[1].replies[fill].turn, crowd.peers[1].replies[view].turn);
-	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "v")), 2);
+	ck_assert_int_eq(crowd_value(1, crowd_read(1, "v")), 2);
 }
 
 /* It waits for what came first only: what is sent next may use it, and others go before its answer. */
 TEST(what_is_sent_behind_a_view_may_use_it)
 {
-	crowd_alloc(&crowd, 0, "A", LONG_W);
-	crowd_fill(&crowd, 0, "A", 1);
-	uint64_t view = crowd_view(&crowd, 1, "v", 0, "A", LONG_W);
-	uint64_t alloc = crowd_alloc(&crowd, 1, "B", SHORT_W);
-	ck_assert_int_eq(crowd_status(&crowd, 1, view), -1);
-	ck_assert_int_eq(crowd_status(&crowd, 1, alloc), 0);
-	uint64_t other = crowd_fill(&crowd, 1, "B", 3);
-	ck_assert_int_eq(crowd_status(&crowd, 1, other), 0);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 1, view), 0);
+	crowd_alloc(0, "A", LONG_W);
+	crowd_fill(0, "A", 1);
+	uint64_t view = crowd_view(1, "v", 0, "A", LONG_W);
+	uint64_t alloc = crowd_alloc(1, "B", SHORT_W);
+	ck_assert_int_eq(crowd_status(1, view), -1);
+	ck_assert_int_eq(crowd_status(1, alloc), 0);
+	uint64_t other = crowd_fill(1, "B", 3);
+	ck_assert_int_eq(crowd_status(1, other), 0);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(1, view), 0);
 }
 
 /* A user's requests that have arrived access no more than so much, over all of its connections; the others wait at
@@ -51,32 +49,32 @@ TEST(what_a_user_has_arrived_has_a_bound)
 	size_t most = 0;
 
 	for (int hangs_up = 0; hangs_up < 2; hangs_up++) {
-		crowd_again(&crowd);
+		crowd_again();
 		user = &crowd.peers[0].session.user->order;
-		crowd_alloc(&crowd, 0, "A", LONG_W);
+		crowd_alloc(0, "A", LONG_W);
 		for (unsigned i = 0; i < TENSORS; i++) {
 			snprintf(names[i], sizeof(names[i]), "t%u", i);
-			crowd_alloc(&crowd, 0, names[i], SHORT_W);
-			crowd_fill(&crowd, 0, names[i], 1);
+			crowd_alloc(0, names[i], SHORT_W);
+			crowd_fill(0, names[i], 1);
 		}
-		crowd_fill(&crowd, 0, "A", 1);
+		crowd_fill(0, "A", 1);
 		ck_assert_uint_eq(crowd.n_tasks, 1);
 		ops[0] = (struct crowd_op){.kind = 'f', .first = "A", .value = 2};
 		for (unsigned i = 1; i < OPS; i++)
 			ops[i] = (struct crowd_op){.kind = 'f', .first = names[i % TENSORS], .value = 3};
 		for (unsigned i = 0; i < LISTS * 4; i++) {
-			ids[i % LISTS] = crowd_list(&crowd, i % PEERS, ops, OPS);
+			ids[i % LISTS] = crowd_list(i % PEERS, ops, OPS);
 			most = user->n_accesses > most ? user->n_accesses : most;
 		}
 		ck_assert_uint_gt(most, 4096);
 		ck_assert_uint_le(most, 6144 + TENSORS + 1);
 		ck_assert(crowd.peers[0].rpc.first_held || crowd.peers[1].rpc.first_held);
 		if (hangs_up)
-			crowd_close(&crowd, 1);
-		crowd_finish_all(&crowd);
+			crowd_close(1);
+		crowd_finish_all();
 		for (unsigned i = 0; i < LISTS; i++)
 			if (!hangs_up || i % PEERS != 1)
-				ck_assert_int_eq(crowd_status(&crowd, i % PEERS, ids[i]), 0);
+				ck_assert_int_eq(crowd_status(i % PEERS, ids[i]), 0);
 		ck_assert_uint_eq(user->n_accesses, 0);
 		ck_assert_ptr_null(user->first_full);
 	}
@@ -93,37 +91,37 @@ TEST(a_long_backlog_does_not_hold_up_other_clients_of_the_user)
 	uint64_t ids[PEERS], read;
 
 	const struct scheduler_user *user = &crowd.peers[0].session.user->order;
-	crowd_alloc(&crowd, 0, "A", LONG_W);
-	crowd_alloc(&crowd, 0, "S", SHORT_W);
-	crowd_fill(&crowd, 0, "S", 5);
+	crowd_alloc(0, "A", LONG_W);
+	crowd_alloc(0, "S", SHORT_W);
+	crowd_fill(0, "S", 5);
 	for (unsigned i = 0; i < OPS; i++) {
 		snprintf(names[i], sizeof(names[i]), "t%u", i);
-		crowd_alloc(&crowd, 0, names[i], SHORT_W);
+		crowd_alloc(0, names[i], SHORT_W);
 		ops[i] = (struct crowd_op){.kind = 'f', .first = i ? names[i] : "A", .value = 3};
 	}
-	crowd_fill(&crowd, 0, "A", 1);
+	crowd_fill(0, "A", 1);
 	/* One that waits for another client, which itself has nothing at its gate. */
 	while (user->n_accesses < 6144)
-		crowd_list(&crowd, 0, ops, OPS);
+		crowd_list(0, ops, OPS);
 	ck_assert_ptr_null(crowd.peers[0].rpc.first_held);
-	ids[1] = crowd_list(&crowd, 1, ops, OPS);
+	ids[1] = crowd_list(1, ops, OPS);
 	ck_assert_ptr_nonnull(crowd.peers[1].rpc.first_held);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 1, ids[1]), 0);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(1, ids[1]), 0);
 
-	crowd_fill(&crowd, 0, "A", 1);
+	crowd_fill(0, "A", 1);
 	for (unsigned i = 0; i < LISTS; i++)
-		crowd_list(&crowd, 0, ops, OPS);
+		crowd_list(0, ops, OPS);
 	ck_assert_ptr_nonnull(crowd.peers[0].rpc.first_held);
-	read = crowd_read(&crowd, 1, "S");
-	ck_assert_int_eq(crowd_value(&crowd, 1, read), 5);
+	read = crowd_read(1, "S");
+	ck_assert_int_eq(crowd_value(1, read), 5);
 	for (unsigned from = 0; from < PEERS; from++) {
-		ids[from] = crowd_list(&crowd, from, ops, OPS);
-		ck_assert_int_eq(crowd_status(&crowd, from, ids[from]), -1);
+		ids[from] = crowd_list(from, ops, OPS);
+		ck_assert_int_eq(crowd_status(from, ids[from]), -1);
 	}
-	crowd_finish_all(&crowd);
+	crowd_finish_all();
 	for (unsigned from = 0; from < PEERS; from++) {
-		ck_assert_int_eq(crowd_status(&crowd, from, ids[from]), 0);
+		ck_assert_int_eq(crowd_status(from, ids[from]), 0);
 		last_turn = crowd.peers[from].replies[ids[from]].turn > last_turn
 				    ? crowd.peers[from].replies[ids[from]].turn
 				    : last_turn;
@@ -145,12 +143,12 @@ static uint64_t long_list_begin(void)
 
 	for (unsigned i = 0; i < LONG_LIST_TENSORS; i++) {
 		snprintf(long_names[i], sizeof(long_names[i]), "t%u", i);
-		crowd_alloc(&crowd, 0, long_names[i], SHORT_W);
+		crowd_alloc(0, long_names[i], SHORT_W);
 	}
 	for (unsigned i = 0; i < LONG_LIST; i++)
 		ops[i] = (struct crowd_op){.kind = 'f', .first = long_names[i % LONG_LIST_TENSORS], .value = 3};
 	loop_turns_begin(crowd.rpc);
-	uint64_t id = crowd_list(&crowd, 0, ops, LONG_LIST);
+	uint64_t id = crowd_list(0, ops, LONG_LIST);
 	ck_assert_ptr_nonnull(crowd.peers[0].rpc.first_held);
 	ck_assert_uint_gt(crowd.peers[0].rpc.first_held->n_resolved, 0);
 	ck_assert_uint_lt(crowd.peers[0].rpc.first_held->n_resolved, LONG_LIST_TENSORS);
@@ -165,11 +163,11 @@ static void long_list_end(void)
 
 TEST(the_tensors_of_a_long_list_are_found_in_several_turns)
 {
-	uint64_t list = long_list_begin(), read = crowd_read(&crowd, 0, "t0");
+	uint64_t list = long_list_begin(), read = crowd_read(0, "t0");
 
 	ck_assert_uint_gt(loop_turns_all(crowd.rpc), 3);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
-	ck_assert_int_eq(crowd_value(&crowd, 0, read), 3);
+	ck_assert_int_eq(crowd_status(0, list), 0);
+	ck_assert_int_eq(crowd_value(0, read), 3);
 	long_list_end();
 }
 
@@ -178,14 +176,14 @@ TEST(a_long_list_has_one_place_in_each_queue)
 {
 	uint64_t list = long_list_begin(), n_accesses;
 
-	crowd_fill(&crowd, 1, "t0", 5);
+	crowd_fill(1, "t0", 5);
 	while (crowd.peers[0].rpc.first_held)
 		loop_turns_one(crowd.rpc);
 	n_accesses = crowd.peers[0].session.user->order.n_accesses;
 	ck_assert_uint_eq(n_accesses, LONG_LIST_TENSORS);
 	loop_turns_all(crowd.rpc);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
-	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "t0")), 3);
+	ck_assert_int_eq(crowd_status(0, list), 0);
+	ck_assert_int_eq(crowd_value(1, crowd_read(1, "t0")), 3);
 	long_list_end();
 }
 
@@ -208,12 +206,12 @@ TEST(a_tensor_of_a_long_list_goes_while_others_are_found, .to = 4)
 
 	snprintf(refusal, sizeof(refusal), "operation %s: there is no tensor %s", name + 1, name);
 	if (_i & 2)
-		crowd_free(&crowd, 1, name);
+		crowd_free(1, name);
 	else
 		rename_to(name, "other");
 	loop_turns_all(crowd.rpc);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_NOT_FOUND);
-	ck_assert_ptr_nonnull(strstr(crowd_reply(&crowd, 0, list)->message, refusal));
+	ck_assert_int_eq(crowd_status(0, list), NPUMEM_NOT_FOUND);
+	ck_assert_ptr_nonnull(strstr(crowd_reply(0, list)->message, refusal));
 	long_list_end();
 }
 
@@ -224,18 +222,18 @@ TEST(a_free_request_arrives_before_a_long_list)
 					{.kind = 'f', .first = "t100", .value = 1}};
 	uint64_t list = long_list_begin(), id;
 
-	crowd_alloc(&crowd, 2, "A", LONG_W);
-	crowd_list(&crowd, 2, both, 2);
+	crowd_alloc(2, "A", LONG_W);
+	crowd_list(2, both, 2);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	id = crowd_free(&crowd, 1, "t100");
+	id = crowd_free(1, "t100");
 	loop_turns_all(crowd.rpc);
-	ck_assert_int_eq(crowd_status(&crowd, 1, id), -1);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), -1);
+	ck_assert_int_eq(crowd_status(1, id), -1);
+	ck_assert_int_eq(crowd_status(0, list), -1);
 	ck_assert_uint_eq(crowd.peers[0].session.user->order.n_accesses, 4);
-	crowd_finish(&crowd, 0);
+	crowd_finish(0);
 	loop_turns_all(crowd.rpc);
-	ck_assert_int_eq(crowd_status(&crowd, 1, id), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(crowd_status(1, id), 0);
+	ck_assert_int_eq(crowd_status(0, list), NPUMEM_NOT_FOUND);
 	long_list_end();
 }
 
@@ -243,12 +241,12 @@ TEST(another_tensor_has_the_name_before_a_long_list_arrives)
 {
 	uint64_t list = long_list_begin(), read;
 
-	crowd_free(&crowd, 1, "t0");
-	crowd_alloc(&crowd, 1, "t0", SHORT_W);
+	crowd_free(1, "t0");
+	crowd_alloc(1, "t0", SHORT_W);
 	loop_turns_all(crowd.rpc);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
-	read = crowd_read(&crowd, 1, "t0");
-	ck_assert_int_eq(crowd_value(&crowd, 1, read), 3);
+	ck_assert_int_eq(crowd_status(0, list), 0);
+	read = crowd_read(1, "t0");
+	ck_assert_int_eq(crowd_value(1, read), 3);
 	long_list_end();
 }
 
@@ -258,13 +256,13 @@ TEST(a_long_list_arrives_while_others_allocate_and_free)
 	uint64_t list = long_list_begin();
 
 	for (unsigned i = 0; i < 100 && crowd.peers[0].rpc.first_held; i++) {
-		crowd_alloc(&crowd, 1, "other", SHORT_W);
-		crowd_free(&crowd, 1, "other");
+		crowd_alloc(1, "other", SHORT_W);
+		crowd_free(1, "other");
 		loop_turns_one(crowd.rpc);
 	}
 	ck_assert_ptr_null(crowd.peers[0].rpc.first_held);
 	loop_turns_all(crowd.rpc);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
+	ck_assert_int_eq(crowd_status(0, list), 0);
 	long_list_end();
 }
 
@@ -277,21 +275,21 @@ TEST(a_tensor_without_an_owner_follows_one_of_a_long_list)
 	struct tensor *tensor, *gone;
 
 	gone = record_tensor(names_find(&crowd.world.service.names, crowd.peers[1].session.uid, "t100"));
-	crowd_free(&crowd, 1, "t100");
+	crowd_free(1, "t100");
 	ck_assert_int_eq(device_alloc(crowd.world.service.device, &request, 1, &tensor, &context), 0);
 	ck_assert_ptr_eq(tensor, gone);
 	while (crowd.peers[0].rpc.first_held)
 		loop_turns_one(crowd.rpc);
 	device_release(crowd.world.service.device, tensor, NULL, NULL);
 	loop_turns_all(crowd.rpc);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(crowd_status(0, list), NPUMEM_NOT_FOUND);
 	long_list_end();
 }
 
 TEST(a_client_hangs_up_while_the_tensors_of_its_list_are_found)
 {
 	long_list_begin();
-	crowd_close(&crowd, 0);
+	crowd_close(0);
 	loop_turns_all(crowd.rpc);
 	ck_assert_uint_eq(crowd.peers[0].n_drained, 1);
 	long_list_end();

@@ -1,33 +1,31 @@
 /* Operations of a list that one thread runs one after the other: as if each had had its own. */
 #include "tests/unit/daemon/rpc/crowd.h"
 
-FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
-
 static const char *const names[] = {"a", "b", "c", "d", "unwritten", "short"};
 
 static void init(void)
 {
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]) - 1; i++)
-		crowd_alloc(&crowd, 0, names[i], 4 * SHORT_W * 512);
-	crowd_alloc(&crowd, 0, "short", SHORT_W);
-	crowd_fill(&crowd, 0, "a", 1);
-	crowd_fill(&crowd, 0, "short", 9);
-	crowd_finish_all(&crowd);
+		crowd_alloc(0, names[i], 4 * SHORT_W * 512);
+	crowd_alloc(0, "short", SHORT_W);
+	crowd_fill(0, "a", 1);
+	crowd_fill(0, "short", 9);
+	crowd_finish_all();
 }
 
 static size_t n_done(uint64_t list)
 {
-	return crowd_reply(&crowd, 0, list)->submitted->n_done;
+	return crowd_reply(0, list)->submitted->n_done;
 }
 
 static int value(const char *name)
 {
-	return crowd_value(&crowd, 0, crowd_read(&crowd, 0, name));
+	return crowd_value(0, crowd_read(0, name));
 }
 
 static int read_status(const char *name)
 {
-	return crowd_status(&crowd, 0, crowd_read(&crowd, 0, name));
+	return crowd_status(0, crowd_read(0, name));
 }
 
 static uint64_t scratch(void)
@@ -42,14 +40,14 @@ TEST(one_task)
 		{0, 'c', "b", "a", 0}, {0, 'f', "short", NULL, 7}, {0, 'k', "b", "c", 0}, {0, 'c', "d", "c", 0}};
 
 	init();
-	uint64_t list = crowd_list(&crowd, 0, ops, 4);
+	uint64_t list = crowd_list(0, ops, 4);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	crowd_finish(&crowd, 0);
+	crowd_finish(0);
 	ck_assert_uint_eq(crowd.n_tasks, 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
+	ck_assert_int_eq(crowd_status(0, list), 0);
 	ck_assert_uint_eq(n_done(list), 4);
 	for (unsigned i = 0; i < 4; i++)
-		ck_assert_uint_eq(crowd_reply(&crowd, 0, list)->submitted->done[i]->operation, i);
+		ck_assert_uint_eq(crowd_reply(0, list)->submitted->done[i]->operation, i);
 	ck_assert_int_eq(value("d"), 1);
 	ck_assert_int_eq(value("short"), 7);
 	ck_assert_uint_eq(scratch(), 0);
@@ -61,13 +59,13 @@ static void check_refused(const struct crowd_op *ops, unsigned n, unsigned index
 	char begin[16];
 
 	init();
-	uint64_t list = crowd_list(&crowd, 0, ops, n);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), status);
+	uint64_t list = crowd_list(0, ops, n);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(0, list), status);
 	ck_assert_uint_eq(n_done(list), index);
 	snprintf(begin, sizeof(begin), "operation %u ", index);
-	ck_assert_msg(!strncmp(crowd_reply(&crowd, 0, list)->message, begin, strlen(begin)), "%s",
-		      crowd_reply(&crowd, 0, list)->message);
+	ck_assert_msg(!strncmp(crowd_reply(0, list)->message, begin, strlen(begin)), "%s",
+		      crowd_reply(0, list)->message);
 	ck_assert_int_eq(value("b"), 1);
 	ck_assert_int_eq(read_status("d"), NPUMEM_FAILED_PRECONDITION);
 	ck_assert_uint_eq(scratch(), 0);
@@ -96,12 +94,12 @@ TEST(what_is_no_part)
 				       {5, 'k', "a", "unwritten", 0}, {0, 'r', "d", NULL, 0}};
 
 	init();
-	uint64_t list = crowd_list(&crowd, 0, ops, 6);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
+	uint64_t list = crowd_list(0, ops, 6);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(0, list), 0);
 	ck_assert_uint_eq(n_done(list), 6);
-	ck_assert_int_eq((int8_t)crowd_reply(&crowd, 0, list)->submitted->done[1]->data.data[0], 1);
-	ck_assert_int_eq((int8_t)crowd_reply(&crowd, 0, list)->submitted->done[5]->data.data[0], 1);
+	ck_assert_int_eq((int8_t)crowd_reply(0, list)->submitted->done[1]->data.data[0], 1);
+	ck_assert_int_eq((int8_t)crowd_reply(0, list)->submitted->done[5]->data.data[0], 1);
 }
 
 /* Its queues are compared. */
@@ -110,9 +108,9 @@ TEST(a_group_stays_one)
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {5, 'c', "d", "a", 0}, {5, 'k', "d", "c", 0}};
 
 	init();
-	uint64_t list = crowd_list(&crowd, 0, ops, 3);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_ABORTED);
+	uint64_t list = crowd_list(0, ops, 3);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(0, list), NPUMEM_ABORTED);
 	ck_assert_uint_eq(n_done(list), 1);
 	ck_assert_int_eq(read_status("d"), NPUMEM_FAILED_PRECONDITION);
 }
@@ -123,11 +121,11 @@ TEST(cancelled)
 	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
 
 	init();
-	cancel.request_id = crowd_list(&crowd, 0, ops, 3);
+	cancel.request_id = crowd_list(0, ops, 3);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	CROWD_SEND(&crowd, 0, cancel, CANCEL, &cancel);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 0, cancel.request_id), NPUMEM_CANCELLED);
+	CROWD_SEND(0, cancel, CANCEL, &cancel);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(0, cancel.request_id), NPUMEM_CANCELLED);
 	ck_assert_uint_eq(n_done(cancel.request_id), 0);
 	for (unsigned i = 1; i < 4; i++)
 		ck_assert_int_eq(read_status(names[i]), NPUMEM_FAILED_PRECONDITION);
@@ -140,15 +138,15 @@ TEST(others_wait)
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "b", "c", 0}, {0, 'c', "d", "c", 0}};
 
 	init();
-	uint64_t list = crowd_list(&crowd, 0, ops, 3);
-	uint64_t frees = crowd_free(&crowd, 0, "c");
-	uint64_t fills = crowd_fill(&crowd, 1, "d", 5);
-	ck_assert_int_eq(crowd_status(&crowd, 0, frees), -1);
-	ck_assert_int_eq(crowd_status(&crowd, 1, fills), -1);
+	uint64_t list = crowd_list(0, ops, 3);
+	uint64_t frees = crowd_free(0, "c");
+	uint64_t fills = crowd_fill(1, "d", 5);
+	ck_assert_int_eq(crowd_status(0, frees), -1);
+	ck_assert_int_eq(crowd_status(1, fills), -1);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, frees), 0);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(0, list), 0);
+	ck_assert_int_eq(crowd_status(0, frees), 0);
 	ck_assert_int_eq(value("d"), 5);
 }
 
@@ -159,12 +157,12 @@ TEST(no_thread)
 
 	init();
 	crowd.no_threads = true;
-	uint64_t list = crowd_list(&crowd, 0, ops, 2);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_RESOURCE_EXHAUSTED);
+	uint64_t list = crowd_list(0, ops, 2);
+	ck_assert_int_eq(crowd_status(0, list), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_uint_eq(n_done(list), 0);
 	ck_assert_uint_eq(scratch(), 0);
 	crowd.no_threads = false;
-	list = crowd_list(&crowd, 0, ops, 2);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
+	list = crowd_list(0, ops, 2);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(0, list), 0);
 }

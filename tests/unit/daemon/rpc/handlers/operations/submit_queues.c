@@ -1,20 +1,18 @@
 /* Within a queue of a group nothing runs behind what was refused; the other queue runs to its end. */
 #include "tests/unit/daemon/rpc/crowd.h"
 
-FIXTURE_OBJECT(struct crowd, crowd, crowd_init(&crowd), crowd_deinit(&crowd))
-
 static void check(const struct crowd_op *ops, unsigned n, const char *runs, const char *does_not)
 {
 	static const char *const names[] = {"a", "b", "c", "d", "unwritten"};
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		crowd_alloc(&crowd, 0, names[i], SHORT_W);
-	crowd_fill(&crowd, 0, "a", 1);
-	uint64_t list = crowd_list(&crowd, 0, ops, n);
-	crowd_finish_all(&crowd);
-	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_FAILED_PRECONDITION);
-	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_read(&crowd, 0, runs)), 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_read(&crowd, 0, does_not)), NPUMEM_FAILED_PRECONDITION);
+		crowd_alloc(0, names[i], SHORT_W);
+	crowd_fill(0, "a", 1);
+	uint64_t list = crowd_list(0, ops, n);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(0, list), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(crowd_status(0, crowd_read(0, runs)), 0);
+	ck_assert_int_eq(crowd_status(0, crowd_read(0, does_not)), NPUMEM_FAILED_PRECONDITION);
 }
 
 TEST(kernels)
