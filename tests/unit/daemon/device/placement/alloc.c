@@ -64,80 +64,83 @@ TEST(as_in_one)
 }
 
 /* A device of 4 NPUs that is full, but for the empty blocks of 3 hosts on NPU 3. */
-struct stage {
-	struct rig rig;
+static struct {
 	struct tensor *hosts[3];
 	struct device_request request; /* of a tensor that a search is made for */
-};
+} stage;
+static struct device_alloc alloc;
 
-static void stage_open(struct stage *stage)
+static void stage_open(struct rig *to)
 {
-	struct rig *rig = &stage->rig;
-	rig_open(rig, 4, 3 << 12);
+	rig_open(to, 4, 3 << 12);
 	struct device_request host = rig_request(NPUMEM_INT8, 1, 3, 1, 1 << 12);
 	host.dma_only = true;
 	for (unsigned i = 0; i < 3; i++)
-		stage->hosts[i] = rig_place(rig, &host);
-	stage->request = rig_request(NPUMEM_INT8, 1, 1, 1, 1 << 12);
-	stage->request.spec.start_npu = 3;
-	stage->request.reuse = NPUMEM_IF_SAFE;
-	stage->request.dma_only = true;
+		stage.hosts[i] = rig_place(to, &host);
+	stage.request = rig_request(NPUMEM_INT8, 1, 1, 1, 1 << 12);
+	stage.request.spec.start_npu = 3;
+	stage.request.reuse = NPUMEM_IF_SAFE;
+	stage.request.dma_only = true;
+}
+
+FIXTURE_OBJECT(struct rig, rig, stage_open(&rig), rig_close(&rig))
+
+static void stage_again(void)
+{
+	rig_close(&rig);
+	stage_open(&rig);
 }
 
 /* One piece after the other, until the first tensor has entered a place and waits to be checked. */
-static void step_until_entered(struct stage *stage, struct device_alloc *alloc)
+static void step_until_entered(void)
 {
 	for (;;) {
 		int64_t steps = 1;
-		ck_assert_int_eq(device_alloc_step(alloc, &steps, &stage->rig.context), -EAGAIN);
-		if (alloc->tensor && alloc->tensor->n_meetings)
+		ck_assert_int_eq(device_alloc_step(&alloc, &steps, &rig.context), -EAGAIN);
+		if (alloc.tensor && alloc.tensor->n_meetings)
 			return;
 	}
 }
 
-static int finish(struct stage *stage, struct device_alloc *alloc)
+static int finish(void)
 {
 	int64_t steps = INT64_MAX;
-	npumem_error_clear(&stage->rig.error);
-	return device_alloc_step(alloc, &steps, &stage->rig.context);
+	npumem_error_clear(&rig.error);
+	return device_alloc_step(&alloc, &steps, &rig.context);
 }
 
 /* Whatever goes meanwhile, or comes. */
 TEST(others_come_and_go)
 {
 	for (int what = 0; what < 4; what++) {
-		struct stage stage;
-		struct device_alloc alloc;
 		struct tensor *tensor, *other;
-		struct rig *rig = &stage.rig;
-		stage_open(&stage);
-		device_alloc_begin(&alloc, rig->device, &stage.request, 1, &tensor);
-		step_until_entered(&stage, &alloc);
+		stage_again();
+		device_alloc_begin(&alloc, rig.device, &stage.request, 1, &tensor);
+		step_until_entered();
 		ck_assert_int_eq(tensor_place(alloc.tensor).offset, 0);
 		if (what == 0) {
 			/* The host that it is being checked against, whose slot and place another one takes. */
-			rig_release(rig, stage.hosts[0]);
+			rig_release(&rig, stage.hosts[0]);
 			ck_assert_uint_eq(alloc.tensor->n_meetings, 0);
 		} else if (what == 1) {
 			/* Another one that wants the same bytes is refused: they are held. */
 			struct device_request same = stage.request;
 			same.spec.address = 3 * (3 << 12);
 			same.reuse = NPUMEM_UNCHECKED;
-			rig_refuses(rig, &same, NPUMEM_FAILED_PRECONDITION, "on data of");
+			rig_refuses(&rig, &same, NPUMEM_FAILED_PRECONDITION, "on data of");
 		} else if (what == 2) {
 			/* One that is searched for finds the next place. */
-			other = rig_place(rig, &stage.request);
+			other = rig_place(&rig, &stage.request);
 			ck_assert_int_eq(tensor_place(other).offset, 1 << 12);
 		} else {
-			device_compact(rig->device, false, NULL, NULL);
+			device_compact(rig.device, false, NULL, NULL);
 		}
-		rig_sound(rig);
-		ck_assert_int_eq(finish(&stage, &alloc), 0);
+		rig_sound(&rig);
+		ck_assert_int_eq(finish(), 0);
 		ck_assert_int_eq(tensor_place(tensor).offset, 0);
 		struct device_state state;
 		device_state_lending(tensor, &state);
 		ck_assert_int_eq(state.borrows, what != 0);
-		rig_close(rig);
 	}
 }
 
@@ -146,23 +149,20 @@ TEST(a_place_that_is_taken_meanwhile)
 {
 	bool entered = false;
 	for (unsigned n = 1; !entered; n++) {
-		struct stage stage;
-		struct device_alloc alloc;
 		struct tensor *tensor;
-		stage_open(&stage);
+		stage_again();
 		struct device_request taking = stage.request;
 		taking.spec.address = 3 * (3 << 12);
-		device_alloc_begin(&alloc, stage.rig.device, &stage.request, 1, &tensor);
+		device_alloc_begin(&alloc, rig.device, &stage.request, 1, &tensor);
 		for (unsigned i = 0; i < n; i++) {
 			int64_t steps = 1;
-			ck_assert_int_eq(device_alloc_step(&alloc, &steps, &stage.rig.context), -EAGAIN);
+			ck_assert_int_eq(device_alloc_step(&alloc, &steps, &rig.context), -EAGAIN);
 		}
 		entered = alloc.tensor->n_meetings > 0;
 		if (!entered)
-			rig_place(&stage.rig, &taking);
-		ck_assert_int_eq(finish(&stage, &alloc), 0);
+			rig_place(&rig, &taking);
+		ck_assert_int_eq(finish(), 0);
 		ck_assert_int_eq(tensor_place(tensor).offset, entered ? 0 : 1 << 12);
-		rig_close(&stage.rig);
 		ck_assert(!entered || n > 10);
 	}
 }
@@ -171,93 +171,79 @@ TEST(a_place_that_is_taken_meanwhile)
 TEST(the_next_one_is_checked_anew)
 {
 	for (unsigned n = 1; n < 6; n++) {
-		struct stage stage;
-		struct device_alloc alloc;
 		struct tensor *tensor;
-		struct rig *rig = &stage.rig;
-		stage_open(&stage);
+		stage_again();
 		/* Its data lies in the second host's empty block. */
 		struct device_request wanted = stage.request, other = stage.request;
 		wanted.spec.shape.w = 2 << 12;
 		wanted.spec.address = 3 * (3 << 12);
 		other.spec.address = 3 * (3 << 12) + (1 << 12);
-		rig_place(rig, &other)->owner = (char *)"other";
-		device_alloc_begin(&alloc, rig->device, &wanted, 1, &tensor);
+		rig_place(&rig, &other)->owner = (char *)"other";
+		device_alloc_begin(&alloc, rig.device, &wanted, 1, &tensor);
 		for (unsigned i = 0; i < n; i++) {
 			int64_t steps = 1;
-			ck_assert_int_eq(device_alloc_step(&alloc, &steps, &rig->context), -EAGAIN);
+			ck_assert_int_eq(device_alloc_step(&alloc, &steps, &rig.context), -EAGAIN);
 		}
-		rig_release(rig, stage.hosts[0]);
-		rig_release(rig, stage.hosts[1]);
-		rig_fails(rig, finish(&stage, &alloc), NPUMEM_FAILED_PRECONDITION, "on data of other");
-		rig_close(rig);
+		rig_release(&rig, stage.hosts[0]);
+		rig_release(&rig, stage.hosts[1]);
+		rig_fails(&rig, finish(), NPUMEM_FAILED_PRECONDITION, "on data of other");
 	}
 }
 
 /* A tensor of the request that has found free room stays there, as nobody could be told that it has moved. */
 TEST(compaction_lets_them_lie)
 {
-	struct stage stage;
-	struct device_alloc alloc;
 	struct tensor *tensors[2];
-	struct rig *rig = &stage.rig;
-	stage_open(&stage);
 	struct device_request requests[2] = {rig_request(NPUMEM_INT8, 1, 1, 1, 128), stage.request};
-	rig_release(rig, stage.hosts[2]);
-	struct tensor *low = rig_place(rig, &requests[0]);
+	rig_release(&rig, stage.hosts[2]);
+	struct tensor *low = rig_place(&rig, &requests[0]);
 	requests[1].spec.shape.w = 4096;
 	struct device_request rest = rig_request(NPUMEM_INT8, 1, 4, 1, 4096 - 256);
-	device_alloc_begin(&alloc, rig->device, requests, 2, tensors);
+	device_alloc_begin(&alloc, rig.device, requests, 2, tensors);
 	rest.spec.address = 2 * 4096 + 256;
 	rest.dma_only = true;
-	rig_place(rig, &rest);
-	step_until_entered(&stage, &alloc);
+	rig_place(&rig, &rest);
+	step_until_entered();
 	ck_assert_uint_eq(alloc.i, 1);
-	rig_release(rig, low);
-	device_compact(rig->device, false, NULL, NULL);
-	ck_assert_int_eq(finish(&stage, &alloc), 0);
+	rig_release(&rig, low);
+	device_compact(rig.device, false, NULL, NULL);
+	ck_assert_int_eq(finish(), 0);
 	ck_assert_int_eq(tensor_place(tensors[0]).offset, 2 * 4096 + 128);
-	device_compact(rig->device, false, NULL, NULL);
+	device_compact(rig.device, false, NULL, NULL);
 	ck_assert_int_eq(tensor_place(tensors[0]).offset, 2 * 4096);
-	rig_close(rig);
 }
 
 TEST(cancelled_at_any_step)
 {
 	bool done = false;
 	for (int n = 1; !done; n++) {
-		struct stage stage;
-		struct device_alloc alloc;
 		struct device_request requests[3];
 		struct tensor *tensors[3];
 		struct device_counts before, after;
-		stage_open(&stage);
+		stage_again();
 		for (unsigned i = 0; i < 3; i++)
 			requests[i] = stage.request;
-		device_stat(stage.rig.device, &before);
-		device_alloc_begin(&alloc, stage.rig.device, requests, 3, tensors);
+		device_stat(rig.device, &before);
+		device_alloc_begin(&alloc, rig.device, requests, 3, tensors);
 		for (int i = 0; i < n && !done; i++) {
 			int64_t steps = 1;
-			done = device_alloc_step(&alloc, &steps, &stage.rig.context) == 0;
+			done = device_alloc_step(&alloc, &steps, &rig.context) == 0;
 		}
 		if (!done) {
 			device_alloc_cancel(&alloc);
-			device_stat(stage.rig.device, &after);
+			device_stat(rig.device, &after);
 			ck_assert_int_eq(memcmp(&before, &after, sizeof(before)), 0);
 			for (unsigned i = 0; i < 3; i++)
 				ck_assert_uint_eq(stage.hosts[i]->n_meetings, 0);
 		}
-		rig_close(&stage.rig);
 	}
 }
 
 /* A kernel that writes an output beside what is still being placed does not see it. */
 TEST(no_data_yet)
 {
-	struct rig rig;
-	struct device_alloc alloc;
 	struct tensor *tensor;
-	rig_open(&rig, 4, 1024);
+	rig_reopen(&rig, 4, 1024);
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 1, 64);
 	struct tensor *out = rig_place(&rig, &request), *in = rig_place(&rig, &request);
 	ck_assert_int_eq(rig_fill(&rig, in, 1), 0);
@@ -271,5 +257,4 @@ TEST(no_data_yet)
 	ck_assert_int_eq(rig_relu(&rig, in, out), 0);
 	steps = INT64_MAX;
 	ck_assert_int_eq(device_alloc_step(&alloc, &steps, &rig.context), NPUMEM_FAILED_PRECONDITION);
-	rig_close(&rig);
 }
