@@ -15,7 +15,6 @@ struct counter {
 static void *counter_alloc(void *ctx, size_t bytes)
 {
 	struct counter *counter = ctx;
-
 	if (counter->fail_at && ++counter->n_allocs >= counter->fail_at)
 		return NULL;
 	counter->n_alive++;
@@ -25,7 +24,6 @@ static void *counter_alloc(void *ctx, size_t bytes)
 static void counter_free(void *ctx, void *memory)
 {
 	struct counter *counter = ctx;
-
 	if (memory)
 		counter->n_alive--;
 	free(memory);
@@ -40,7 +38,6 @@ static size_t sample_pack(uint8_t *to)
 	Npumem__V1__Param param = NPUMEM__V1__PARAM__INIT, *params[2] = {&param, &param};
 	int64_t values[4] = {1, -2, 3, 400};
 	uint8_t data[100] = {1, 2, 3};
-
 	ref.name = "weights.0";
 	Npumem__V1__WriteRequest write = {MESSAGE(write_request), .tensor = &ref,
 					  .data = (ProtobufCBinaryData){sizeof(data), data}};
@@ -85,7 +82,6 @@ TEST(a_message_unpacks_and_chunks_are_reused)
 	struct budget budget;
 	uint8_t bytes[16384];
 	size_t n = sample_pack(bytes);
-
 	budget_init(&budget, counter_alloc, counter_free, &counter);
 	for (unsigned i = 0; i < 5; i++) {
 		budget_reset(&budget, n);
@@ -108,7 +104,6 @@ TEST(the_limit_ends_an_unpack_cleanly_wherever_it_strikes)
 	struct budget budget;
 	uint8_t bytes[16384];
 	size_t n = sample_pack(bytes), whole;
-
 	budget_init(&budget, counter_alloc, counter_free, &counter);
 	budget_reset(&budget, n);
 	ck_assert_ptr_nonnull(npumem__v1__request__unpack(&budget.allocator, n, bytes));
@@ -133,7 +128,6 @@ struct hole {
 static void *hole_alloc(void *data, size_t bytes)
 {
 	struct hole *hole = data;
-
 	if (++hole->n_allocs == hole->fail_at)
 		return NULL;
 	return hole->inner->alloc(hole->inner->allocator_data, bytes);
@@ -152,12 +146,10 @@ TEST(every_single_allocation_may_fail)
 	uint8_t bytes[16384];
 	size_t n = sample_pack(bytes), fail_at = 0;
 	Npumem__V1__Request *request;
-
 	budget_init(&budget, counter_alloc, counter_free, &counter);
 	do {
 		struct hole hole = {&budget.allocator, 0, ++fail_at};
 		ProtobufCAllocator allocator = {hole_alloc, hole_free, &hole};
-
 		budget_reset(&budget, n);
 		request = npumem__v1__request__unpack(&allocator, n, bytes);
 		ck_assert(!request == (hole.n_allocs >= fail_at));
@@ -173,7 +165,6 @@ TEST(a_heap_without_memory_is_not_an_exceeded_budget)
 	struct budget budget;
 	uint8_t bytes[16384];
 	size_t n = sample_pack(bytes);
-
 	budget_init(&budget, counter_alloc, counter_free, &counter);
 	budget_reset(&budget, n);
 	ck_assert_ptr_null(npumem__v1__request__unpack(&budget.allocator, n, bytes));
@@ -191,7 +182,6 @@ TEST(empty_messages_do_not_buy_memory)
 	struct budget budget;
 	size_t n = (1 << 20) + 5;
 	uint8_t *bytes = calloc(1, n);
-
 	memcpy(bytes, "\x92\x01\x80\x80\x40", 5);
 	for (size_t i = 5; i < n; i += 2)
 		bytes[i] = 0x0a;

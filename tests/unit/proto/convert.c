@@ -9,7 +9,6 @@ TEST(nothing_becomes_the_defaults)
 	struct npumem_spec spec, expected;
 	struct npumem_dims dims = {1, 2, 3, 4};
 	struct npumem_place place;
-
 	memset(&spec, 0x55, sizeof(spec));
 	convert_spec_from(NULL, &spec);
 	npumem_spec_init(&expected);
@@ -31,7 +30,6 @@ static void spec_travels(const struct npumem_spec *spec)
 	struct npumem_spec back;
 	uint8_t bytes[512];
 	Npumem__V1__Spec *message;
-
 	convert_spec_to(spec, &to);
 	ck_assert_uint_le(npumem__v1__spec__get_packed_size(&to.message), sizeof(bytes));
 	message = npumem__v1__spec__unpack(NULL, npumem__v1__spec__pack(&to.message, bytes), bytes);
@@ -54,7 +52,6 @@ static void spec_travels(const struct npumem_spec *spec)
 TEST(a_spec_travels_whole)
 {
 	struct npumem_spec spec;
-
 	npumem_spec_init(&spec);
 	spec_travels(&spec);
 	spec.dtype = NPUMEM_FX8;
@@ -103,14 +100,12 @@ TEST(a_place_travels_whole)
 		.offset = NPUMEM_ANY,
 		.blocks = {18, 19, 20, 21},
 	};
-
 	for (unsigned placed = 0; placed < 2; placed++) {
 		struct convert_place to;
 		struct npumem_place back;
 		uint8_t bytes[512], again[512];
 		Npumem__V1__Place *message;
 		size_t n;
-
 		if (placed) {
 			place.dtype = NPUMEM_FX8;
 			place.frac_bits = 0;

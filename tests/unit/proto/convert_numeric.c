@@ -17,7 +17,6 @@ static size_t pack(const ProtobufCMessage *message, uint8_t *bytes)
 static size_t pack_question(const struct npumem_numeric *question, uint8_t *bytes)
 {
 	static struct convert_question to;
-
 	memset(&to, 0x55, sizeof(to));
 	ck_assert_int_eq(convert_question_to(question, &to, NULL), 0);
 	return pack(&to.message.base, bytes);
@@ -26,7 +25,6 @@ static size_t pack_question(const struct npumem_numeric *question, uint8_t *byte
 static size_t pack_answer(const struct npumem_numeric_answer *answer, uint8_t *bytes)
 {
 	static struct convert_answer to;
-
 	memset(&to, 0x55, sizeof(to));
 	convert_answer_to(answer, &to);
 	return pack(&to.message.base, bytes);
@@ -41,7 +39,6 @@ static void travels(const struct npumem_numeric *question)
 	size_t n = pack_question(question, there);
 	Npumem__V1__NumericRequest *request = npumem__v1__numeric_request__unpack(NULL, n, there);
 	struct npumem_numeric received;
-
 	ck_assert_ptr_nonnull(request);
 	ck_assert_int_eq(convert_question_from(request, &parts, &received, NULL), 0);
 	ck_assert_int_eq(received.kind, question->kind);
@@ -54,7 +51,6 @@ static void travels(const struct npumem_numeric *question)
 	ck_assert_ptr_nonnull(reply);
 	for (int kind = NPUMEM_NUMERIC_ADD; kind <= NPUMEM_NUMERIC_ADVISE; kind++) {
 		bool is_result = kind < NPUMEM_NUMERIC_BOUND && question->kind < NPUMEM_NUMERIC_BOUND;
-
 		back.kind = (enum npumem_numeric_kind)kind;
 		ck_assert_int_eq(convert_answer_from(reply, &back),
 				 kind == (int)question->kind || is_result ? 0 : -1);
@@ -73,7 +69,6 @@ TEST(questions_and_answers_travel)
 							  {"weights", {64, 32, 5, 5}, 15, 70000},
 							  {"bias", {1, 32, 1, 1}, NPUMEM_ANY, 0}};
 	struct npumem_numeric question = {.x = {3, 4}, .y = {-1, 12}, .n = 34};
-
 	for (int kind = NPUMEM_NUMERIC_ADD; kind <= NPUMEM_NUMERIC_SUM; kind++) {
 		question.kind = (enum npumem_numeric_kind)kind;
 		travels(&question);

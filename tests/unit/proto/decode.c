@@ -52,7 +52,6 @@ static bool same_list(const ProtobufCFieldDescriptor *field, const ProtobufCMess
 {
 	size_t n = *member_count(a, field), bytes = member_bytes(field);
 	const char *of_a = *(char **)member_of(a, field), *of_b = *(char **)member_of(b, field);
-
 	if (n != *member_count(b, field))
 		return false;
 	for (size_t i = 0; i < n; i++)
@@ -108,7 +107,6 @@ static void pair_deinit(struct pair *pair)
 static uint32_t first_unknown(const ProtobufCMessage *message)
 {
 	unsigned i = 0;
-
 	/* Field 0 in a tag of several bytes is taken by both. */
 	while (i < message->n_unknown_fields && !message->unknown_fields[i].tag)
 		i++;
@@ -121,7 +119,6 @@ static bool compare(struct pair *pair, const ProtobufCMessageDescriptor *type, c
 	struct decode decode = {.budget = &pair->ours, .n_fields = SIZE_MAX};
 	uint8_t *first = malloc(n ? n : 1), *second = malloc(n ? n : 1);
 	ProtobufCMessage *ours, *theirs;
-
 	memcpy(first, bytes, n);
 	memcpy(second, bytes, n);
 	budget_reset(&pair->ours, n);
@@ -144,7 +141,6 @@ static bool compare(struct pair *pair, const ProtobufCMessageDescriptor *type, c
 static uint64_t from_environment(const char *name, uint64_t otherwise)
 {
 	const char *text = getenv(name);
-
 	return text ? strtoull(text, NULL, 0) : otherwise;
 }
 
@@ -154,7 +150,6 @@ static const ProtobufCMessageDescriptor *some_type(uint64_t *random)
 		&npumem__v1__response__descriptor, &npumem__v1__record_entry__descriptor,
 		&npumem__v1__submit_request__descriptor, &npumem__v1__plan_request__descriptor,
 		&npumem__v1__alloc_request__descriptor};
-
 	return wire_random(random, 3) ? REQUEST : types[wire_random(random, sizeof(types) / sizeof(types[0]))];
 }
 
@@ -164,12 +159,10 @@ TEST(what_protobuf_c_accepts_has_the_same_values)
 		 n = from_environment("NPUMEM_DECODE_MESSAGES", 50000);
 	struct wire wire = {.room = WIRE_BYTES_MAX};
 	struct pair pair;
-
 	pair_init(&pair);
 	for (uint64_t seed = first; seed < first + n; seed++) {
 		uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
 		const ProtobufCMessageDescriptor *type = some_type(&random);
-
 		wire.random = &random;
 		wire.n = 0;
 		if (wire_random(&random, 10))
@@ -201,7 +194,6 @@ static size_t count(const void *message, size_t n)
 	struct decode decode;
 	struct budget budget;
 	size_t most = 0;
-
 	memcpy(bytes, message, n);
 	budget_init(&budget, take, give, NULL);
 	for (;; most++) {
@@ -241,14 +233,12 @@ TEST(how_much_of_a_list_fits)
 	static const char operation[] = "\x0a\x0f\x22\x0d\x0a\x09\x09hhhhhhhh\x10\x02";
 	uint8_t bytes[3 + 3 * (sizeof(operation) - 1)] = {0x92, 0x01, sizeof(bytes) - 3};
 	struct budget budget;
-
 	for (unsigned i = 0; i < 3; i++)
 		memcpy(bytes + 3 + i * (sizeof(operation) - 1), operation, sizeof(operation) - 1);
 	budget_init(&budget, take, give, NULL);
 	/* submit is one, an operation five. */
 	for (size_t n_fields = 0; n_fields <= 16; n_fields++) {
 		struct decode decode = {.budget = &budget, .n_fields = n_fields};
-
 		budget_reset(&budget, sizeof(bytes));
 		ck_assert_int_eq(decode_message(&decode, REQUEST, bytes, sizeof(bytes)) != NULL, n_fields == 16);
 		ck_assert_int_eq(decode.has_too_many, n_fields < 16);
@@ -274,7 +264,6 @@ TEST(payloads_stay_where_they_are)
 	struct decode decode = {.n_fields = 16};
 	struct budget budget;
 	uint8_t other[64];
-
 	budget_init(&budget, take, give, NULL);
 	budget_reset(&budget, n);
 	decode.budget = &budget;
@@ -297,11 +286,9 @@ TEST(the_budget_may_end_anywhere)
 {
 	size_t n = sizeof(two_writes) - 1, whole = SIZE_MAX;
 	struct budget budget;
-
 	budget_init(&budget, take, give, NULL);
 	for (size_t limit = 0; limit < whole; limit += 16) {
 		struct decode decode = {.budget = &budget, .n_fields = 16};
-
 		budget_reset(&budget, n);
 		budget.limit = limit;
 		if (decode_message(&decode, REQUEST, two_writes, n))
@@ -320,13 +307,11 @@ TEST(long_values_are_not_copied)
 	enum { HEAD = 14, LONG = 1 << 20 };
 	struct budget budget;
 	uint8_t *bytes = calloc(1, HEAD + LONG);
-
 	budget_init(&budget, take, give, NULL);
 	for (size_t n = DECODE_TEXT_BYTES_MAX; n <= LONG; n = n == DECODE_TEXT_BYTES_MAX ? n + 1 : n * 2 - 1) {
 		struct decode decode = {.budget = &budget, .n_fields = 3};
 		size_t sizes[] = {n + 8, n + 4, n}, at = 0;
 		static const uint8_t tags[] = {0x52, 0x0a, 0x12};
-
 		for (unsigned i = 0; i < 3; i++) {
 			bytes[at++] = tags[i];
 			for (unsigned k = 0; k < 3; k++)
@@ -360,7 +345,6 @@ TEST(long_lists_take_twice_their_size)
 	size_t n = 4 + 2 * 10000;
 	uint8_t *bytes = calloc(1, n);
 	struct budget budget;
-
 	memcpy(bytes, "\x4a\xa0\x9c\x01", 4);
 	for (size_t i = 4; i < n; i += 2)
 		bytes[i] = 0x0a;

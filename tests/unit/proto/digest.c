@@ -15,7 +15,6 @@ TEST(what_an_operation_counts_and_reads)
 	Npumem__V1__Done plain = NPUMEM__V1__DONE__INIT, done;
 	uint64_t digest = digest_of(NPUMEM__V1__RESPONSE__RESULT_DONE, &plain);
 	uint8_t data[] = {1, 2, 3};
-
 	ck_assert_uint_ne(digest, digest_begin());
 	/* Not when it ran, nor what it says for people. */
 	done = plain;
@@ -46,7 +45,6 @@ TEST(put_together_from_its_parts)
 	Npumem__V1__Done done[2] = {NPUMEM__V1__DONE__INIT, NPUMEM__V1__DONE__INIT},
 			 *list[] = {&done[0], &done[1]};
 	uint8_t data[] = "123456789";
-
 	ck_assert_uint_eq(digest_crc(0, data, 9), 0xcbf43926);
 	ck_assert_uint_eq(digest_crc(digest_crc(0, data, 4), data + 4, 5), 0xcbf43926);
 	ck_assert_uint_eq(digest_crc(7, NULL, 0), 7);
@@ -71,7 +69,6 @@ TEST(tensors_by_number_not_by_place)
 			   *list[] = {&tensors[0], &tensors[1], &tensors[2]};
 	Npumem__V1__Freed freed = NPUMEM__V1__FREED__INIT;
 	uint64_t handles[3] = {0}, digest;
-
 	for (unsigned i = 0; i < 3; i++)
 		tensors[i].handle = 10 + i;
 	Npumem__V1__Allocated allocated = {MESSAGE(allocated), .n_tensors = 3, .tensors = list};

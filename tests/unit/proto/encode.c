@@ -13,7 +13,6 @@
 static uint64_t from_environment(const char *name, uint64_t otherwise)
 {
 	const char *text = getenv(name);
-
 	return text ? strtoull(text, NULL, 0) : otherwise;
 }
 
@@ -22,7 +21,6 @@ static void compare(const ProtobufCMessage *message, uint64_t seed)
 {
 	size_t n = protobuf_c_message_get_packed_size(message);
 	uint8_t *expected = malloc(n + 1), *bytes = malloc(n + 1);
-
 	bytes[n] = 0xa5;
 	protobuf_c_message_pack(message, expected);
 	ck_assert_msg(encode_message(message, bytes) == n, "NPUMEM_ENCODE_SEED=%" PRIu64, seed);
@@ -41,13 +39,11 @@ TEST(as_protobuf_c_packs_it)
 	uint64_t first = from_environment("NPUMEM_ENCODE_SEED", 1),
 		 n = from_environment("NPUMEM_ENCODE_MESSAGES", 20000), n_compared = 0, n_long = 0;
 	struct wire wire = {.room = WIRE_BYTES_MAX};
-
 	for (uint64_t seed = first; seed < first + n; seed++) {
 		uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
 		const ProtobufCMessageDescriptor *type =
 			types[wire_random(&random, sizeof(types) / sizeof(types[0]))];
 		ProtobufCMessage *message;
-
 		wire.random = &random;
 		wire.n = 0;
 		wire_message(&wire, type, 0);
@@ -69,7 +65,6 @@ TEST(lengths_of_any_width)
 	static uint8_t data[3 << 20];
 	Npumem__V1__Submitted submitted = NPUMEM__V1__SUBMITTED__INIT;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT, *pointer = &done;
-
 	memset(data, 0x5a, sizeof(data));
 	Npumem__V1__Response response = {MESSAGE(response), .result_case = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED,
 					 .submitted = &submitted};
@@ -94,7 +89,6 @@ TEST(numbers_at_their_ends)
 	int64_t values[sizeof(numbers) / sizeof(numbers[0])];
 	Npumem__V1__Param param = NPUMEM__V1__PARAM__INIT;
 	Npumem__V1__Field field = NPUMEM__V1__FIELD__INIT;
-
 	memcpy(values, numbers, sizeof(values));
 	param.values = values;
 	for (param.n_values = 0; param.n_values <= sizeof(numbers) / sizeof(numbers[0]); param.n_values++) {

@@ -7,11 +7,9 @@
 TEST(every_length_comes_back)
 {
 	static const size_t lengths[] = {0, 1, 127, 128, 16383, 16384, 2097151, 2097152, FRAME_BYTES_MAX};
-
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		uint8_t header[FRAME_HEADER_BYTES_MAX];
 		size_t used = frame_header(lengths[i], header), header_bytes, message_bytes;
-
 		for (size_t have = 0; have < used; have++) {
 			ck_assert_int_eq(frame_parse(header, have, FRAME_BYTES_MAX, &header_bytes, &message_bytes),
 					 FRAME_MORE);
@@ -29,7 +27,6 @@ TEST(a_frame_is_complete_with_its_last_byte)
 {
 	uint8_t buffer[300] = {0};
 	size_t header_bytes, message_bytes, used = frame_header(200, buffer);
-
 	ck_assert_int_eq(frame_parse(buffer, used + 199, 1000, &header_bytes, &message_bytes), FRAME_MORE);
 	ck_assert_int_eq(frame_parse(buffer, used + 200, 1000, &header_bytes, &message_bytes), FRAME_COMPLETE);
 	ck_assert_int_eq(frame_parse(buffer, used + 201, 1000, &header_bytes, &message_bytes), FRAME_COMPLETE);
@@ -39,7 +36,6 @@ TEST(a_frame_is_complete_with_its_last_byte)
 static void parse_is(const char *bytes, size_t n, enum frame_result result)
 {
 	size_t header_bytes = 7, message_bytes = 7;
-
 	ck_assert_int_eq(frame_parse((const uint8_t *)bytes, n, FRAME_BYTES_MAX, &header_bytes, &message_bytes),
 			 result);
 	if (result == FRAME_TOO_LARGE || result == FRAME_BAD_LENGTH) {

@@ -23,7 +23,6 @@ static Npumem__V1__Response *outlined(const Npumem__V1__Response *response, size
 {
 	size_t n = npumem__v1__response__get_packed_size(response);
 	uint8_t *packed = malloc(n), *out = malloc(n);
-
 	npumem__v1__response__pack(response, packed);
 	*bytes = outline_response(packed, n, NULL);
 	ck_assert_uint_le(*bytes, n);
@@ -47,12 +46,10 @@ TEST(a_read_s_answer_has_all_but_the_data)
 {
 	static const size_t sizes[] = {0, 1, 127, 128, 70000};
 	static uint8_t data[70000];
-
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT, *read;
 		Npumem__V1__Done done;
 		size_t bytes;
-
 		done_init(&done, data, sizes[i]);
 		response.id = 300;
 		response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
@@ -71,7 +68,6 @@ TEST(each_operation_of_a_list_loses_its_own)
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT, *read;
 	Npumem__V1__Done done[3], *list[3] = {&done[0], &done[1], &done[2]};
 	size_t bytes;
-
 	for (size_t i = 0; i < 3; i++)
 		done_init(&done[i], data, 150 * i);
 	Npumem__V1__Submitted submitted = {MESSAGE(submitted), .n_done = 3, .done = list};
@@ -92,7 +88,6 @@ TEST(other_answers_stay_whole)
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT, *read;
 	Npumem__V1__Tensor tensor = NPUMEM__V1__TENSOR__INIT;
 	size_t bytes;
-
 	tensor.handle = 9;
 	tensor.pinned = true; /* its seventh member */
 	response.result_case = NPUMEM__V1__RESPONSE__RESULT_TENSOR;
@@ -117,7 +112,6 @@ TEST(what_is_no_message_has_none)
 		   {"\x72\x02\x3a\x09", 4},
 		   {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11}};
 	uint8_t out[16];
-
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		ck_assert_uint_eq(outline_response((const uint8_t *)bad[i].bytes, bad[i].n, NULL), 0);
 		ck_assert_uint_eq(outline_response((const uint8_t *)bad[i].bytes, bad[i].n, out), 0);

@@ -13,10 +13,8 @@ struct world {
 static unsigned looks(struct spin *spin, struct world *world, unsigned n)
 {
 	unsigned looked = 0;
-
 	for (unsigned i = 0; i < n; i++) {
 		bool did = spin_begin(spin, world->now_ns);
-
 		world->now_ns += did ? world->looked_ns : world->slept_ns;
 		looked += did;
 	}
@@ -27,7 +25,6 @@ static unsigned looks(struct spin *spin, struct world *world, unsigned n)
 static double share(struct spin *spin, struct world *world, unsigned n)
 {
 	uint64_t begin = world->now_ns, end = begin + (uint64_t)n * ROUND_NS, looked = 0;
-
 	while (world->now_ns < end)
 		if (looks(spin, world, 1))
 			looked += world->looked_ns < MOST_NS ? world->looked_ns : MOST_NS;
@@ -38,7 +35,6 @@ TEST(it_looks_while_it_pays)
 {
 	struct world world = {ROUND_NS / 2, 100000, 7000};
 	struct spin spin;
-
 	spin_init(&spin, MOST_NS);
 	ck_assert_uint_eq(looks(&spin, &world, 1000), 1000);
 	/* But for the trials. */
@@ -64,10 +60,8 @@ TEST(it_sleeps_where_it_does_not_pay)
 		{ROUND_NS / 2, 10000000, 5000000}, /* and nothing is known of that */
 	};
 	struct spin spin;
-
 	for (unsigned i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++) {
 		struct world world = worlds[i];
-
 		spin_init(&spin, MOST_NS);
 		share(&spin, &world, 1);
 		ck_assert_double_lt(share(&spin, &world, 4), 0.05);
@@ -78,7 +72,6 @@ TEST(it_notices_that_things_have_changed)
 {
 	struct world world = {ROUND_NS / 2, 10000, 60000};
 	struct spin spin;
-
 	spin_init(&spin, MOST_NS);
 	share(&spin, &world, 1);
 	ck_assert_double_lt(share(&spin, &world, 4), 0.05);
@@ -98,7 +91,6 @@ TEST(both_ends_find_out_together)
 	struct spin spins[2];
 	uint64_t now_ns = ROUND_NS / 2, end_ns = now_ns + 8 * (uint64_t)ROUND_NS;
 	bool a = false, b = false;
-
 	spin_init(&spins[0], MOST_NS);
 	spin_init(&spins[1], MOST_NS);
 	spins[0].mean_ns[true] = spins[1].mean_ns[true] = 4 * MOST_NS;
@@ -125,7 +117,6 @@ TEST(it_asks_until_it_has_come)
 {
 	unsigned n = 0;
 	struct spin spin;
-
 	spin_init(&spin, 0);
 	ck_assert(!spin_look(&spin, third_time, &n));
 	ck_assert_uint_eq(n, 0);

@@ -39,7 +39,6 @@ static inline void wire_varint(struct wire *wire, uint64_t value)
 static inline void wire_some_varint(struct wire *wire)
 {
 	uint64_t value = wire_random(wire->random, UINT32_MAX);
-
 	switch (wire_random(wire->random, 6)) {
 	case 0: /* with bytes that say nothing, up to one too many */
 		for (unsigned i = wire_random(wire->random, 11); i; i--)
@@ -61,7 +60,6 @@ static inline void wire_some_varint(struct wire *wire)
 static inline void wire_prefix(struct wire *wire, size_t mark)
 {
 	size_t n = wire->n - mark;
-
 	if (wire->n + 2 > wire->room) {
 		wire->n = mark;
 		wire_byte(wire, 0);
@@ -85,7 +83,6 @@ static inline void wire_delimited(struct wire *wire, const ProtobufCFieldDescrip
 {
 	size_t mark = wire->n;
 	unsigned n = wire_random(wire->random, 6);
-
 	if (field && field->type == PROTOBUF_C_TYPE_MESSAGE)
 		wire_message(wire, field->descriptor, depth + 1);
 	else if (field && field->label == PROTOBUF_C_LABEL_REPEATED && field->type != PROTOBUF_C_TYPE_STRING &&
@@ -121,7 +118,6 @@ static inline void wire_field(struct wire *wire, const ProtobufCFieldDescriptor 
 {
 	unsigned type = field ? wire_type_for(field->type) : wire_random(wire->random, 3);
 	uint32_t id = field ? field->id : 1 + wire_random(wire->random, 100000);
-
 	if (field && field->label == PROTOBUF_C_LABEL_REPEATED && type != 2 && wire_random(wire->random, 2))
 		type = 2;
 	if (!wire_random(wire->random, 150))
@@ -138,7 +134,6 @@ static inline void wire_field(struct wire *wire, const ProtobufCFieldDescriptor 
 static inline void wire_message(struct wire *wire, const ProtobufCMessageDescriptor *type, unsigned depth)
 {
 	const ProtobufCFieldDescriptor *field = NULL;
-
 	for (unsigned n = wire_random(wire->random, depth ? 5 : 4); n; n--) {
 		/* The same once more is what merges. */
 		if (!field || wire_random(wire->random, 3))
@@ -153,7 +148,6 @@ static inline void wire_break(struct wire *wire)
 {
 	for (unsigned n = wire_random(wire->random, 4); n && wire->n; n--) {
 		size_t at = wire_random(wire->random, (uint32_t)wire->n);
-
 		switch (wire_random(wire->random, 5)) {
 		case 0:
 			wire->bytes[at] ^= (uint8_t)(1 << wire_random(wire->random, 8));

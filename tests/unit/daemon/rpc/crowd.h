@@ -54,10 +54,8 @@ static struct crowd crowd;
 static inline void crowd_take(struct peer *peer, struct buffer *buffer)
 {
 	size_t at = 0, header, body;
-
 	while (at < buffer->used) {
 		Npumem__V1__Response *response;
-
 		ck_assert_int_eq(
 			frame_parse(buffer->bytes + at, buffer->used - at, FRAME_BYTES_MAX, &header, &body),
 			FRAME_COMPLETE);
@@ -75,7 +73,6 @@ static inline void crowd_take(struct peer *peer, struct buffer *buffer)
 static inline void crowd_deliver(void *ctx, struct buffer *reply)
 {
 	struct peer *peer = ctx;
-
 	ck_assert(!peer->rpc.is_closing);
 	crowd_take(peer, reply);
 }
@@ -83,7 +80,6 @@ static inline void crowd_deliver(void *ctx, struct buffer *reply)
 static inline void crowd_drained(void *ctx)
 {
 	struct peer *peer = ctx;
-
 	ck_assert_uint_eq(peer->n_drained++, 0);
 	ck_assert_uint_eq(peer->rpc.call_bytes, 0);
 	session_deinit(&peer->session);
@@ -132,7 +128,6 @@ static inline void crowd_init(void)
 		.geometry = {.n_npus = 8, .npu_bytes = CROWD_NPU_BYTES, .n_banks = 8, .eu_bytes = 128},
 		.allow_unchecked = true,
 	};
-
 	memset(&crowd, 0, sizeof(crowd));
 	world_init_as(&crowd.world, &options);
 	crowd.rpc = malloc(sizeof(*crowd.rpc));
@@ -140,7 +135,6 @@ static inline void crowd_init(void)
 	crowd.rpc->executor = (struct rpc_executor){.submit = crowd_submit};
 	for (unsigned i = 0; i < PEERS; i++) {
 		struct peer *peer = &crowd.peers[i];
-
 		session_init(&peer->session, &crowd.world.service, 1001, 0, NULL);
 		peer->rpc = (struct rpc_peer){.session = &peer->session,
 					      .deliver = crowd_deliver,
@@ -193,7 +187,6 @@ static inline uint64_t crowd_send_behind(unsigned from, const Npumem__V1__Reques
 {
 	struct peer *peer = &crowd.peers[from];
 	size_t bytes = first ? npumem__v1__request__get_packed_size(first) : 0;
-
 	request->id = ++crowd.last_id;
 	uint8_t *message = malloc(bytes + npumem__v1__request__get_packed_size(request));
 	if (first)
@@ -221,7 +214,6 @@ static inline uint64_t crowd_send(unsigned from, Npumem__V1__Request *request)
 static inline int crowd_status(unsigned from, uint64_t id)
 {
 	const struct reply_of *reply = &crowd.peers[from].replies[id];
-
 	return reply->turn ? reply->status : -1;
 }
 
@@ -236,7 +228,6 @@ static inline uint64_t crowd_alloc(unsigned from, const char *name, int64_t w)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-
 	allocation.spec = talk_spec(&spec, 8, w);
 	spec.spec.dtype = NPUMEM__V1__DTYPE__FX8;
 	spec.spec.frac_bits_given_case = NPUMEM__V1__SPEC__FRAC_BITS_GIVEN_FRAC_BITS;
@@ -252,7 +243,6 @@ static inline struct tensor *crowd_slow(const char *name)
 {
 	struct device_request request = world_request(8, CROWD_SLOW_W);
 	struct tensor *tensor;
-
 	request.spec.layout = NPUMEM_STRIDED;
 	request.spec.stride = (struct npumem_dims){2 * CROWD_SLOW_W, 2 * CROWD_SLOW_W, 2 * CROWD_SLOW_W, 2};
 	ck_assert_int_eq(tensors_alloc(&crowd.peers[0].session, &request, &name, 1, &tensor, &crowd.world.error),
@@ -294,7 +284,6 @@ static inline uint64_t crowd_read(unsigned from, const char *name)
 static inline int crowd_value(unsigned from, uint64_t id)
 {
 	const Npumem__V1__Response *response = crowd_reply(from, id);
-
 	ck_assert_ptr_nonnull(response);
 	ck_assert_msg(response->status == NPUMEM__V1__STATUS__OK, "%s", response->message);
 	ck_assert_uint_eq(response->done->data.len, 1);
@@ -313,7 +302,6 @@ static inline uint64_t crowd_relu(unsigned from, const char *in, const char *out
 	Npumem__V1__Ref refs[2] = {talk_ref(0, in), talk_ref(0, out)};
 	Npumem__V1__Operand operands[2] = {NPUMEM__V1__OPERAND__INIT, NPUMEM__V1__OPERAND__INIT};
 	Npumem__V1__Operand *list[2] = {&operands[0], &operands[1]};
-
 	for (unsigned i = 0; i < 2; i++) {
 		operands[i].role = i ? "out" : "in";
 		operands[i].tensor = &refs[i];
@@ -334,7 +322,6 @@ static inline uint64_t crowd_open(unsigned from, const char *name)
 {
 	Npumem__V1__OpenRequest request = NPUMEM__V1__OPEN_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name);
-
 	request.tensor = &ref;
 	return CROWD_SEND(from, open, OPEN, &request);
 }
@@ -343,7 +330,6 @@ static inline uint64_t crowd_seal(unsigned from, const char *name)
 {
 	Npumem__V1__SealRequest request = NPUMEM__V1__SEAL_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name);
-
 	request.tensor = &ref;
 	return CROWD_SEND(from, seal, SEAL, &request);
 }
@@ -354,7 +340,6 @@ static inline uint64_t crowd_view(unsigned from, const char *name, uint64_t base
 {
 	Npumem__V1__Dims to = NPUMEM__V1__DIMS__INIT;
 	Npumem__V1__Ref ref = talk_ref(base_handle, base);
-
 	to.n = to.h = 1;
 	to.c = 8;
 	to.w = w / 2;
@@ -365,7 +350,6 @@ static inline uint64_t crowd_view(unsigned from, const char *name, uint64_t base
 static inline uint64_t crowd_compact(unsigned from)
 {
 	Npumem__V1__CompactRequest request = NPUMEM__V1__COMPACT_REQUEST__INIT;
-
 	return CROWD_SEND(from, compact, COMPACT, &request);
 }
 
@@ -391,10 +375,8 @@ static inline uint64_t crowd_list(unsigned from, const struct crowd_op *ops, uns
 		uint8_t payload;
 	} *items = calloc(n, sizeof(*items));
 	Npumem__V1__Operation **pointers = calloc(n, sizeof(*pointers));
-
 	for (unsigned i = 0; i < n; i++) {
 		struct item *item = &items[i];
-
 		npumem__v1__operation__init(&item->operation);
 		pointers[i] = &item->operation;
 		item->operation.group = ops[i].group;

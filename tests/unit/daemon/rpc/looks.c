@@ -13,7 +13,6 @@ static uint64_t alloc_gapped(const char *name)
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
 	Npumem__V1__Dims stride = NPUMEM__V1__DIMS__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name);
-
 	allocation.spec = talk_spec(&spec, 8, GAPPED_W);
 	spec.spec.layout = NPUMEM__V1__LAYOUT__STRIDED;
 	stride.n = stride.c = stride.h = 2 * GAPPED_W;
@@ -36,7 +35,6 @@ static uint64_t alloc_gapped(const char *name)
 static uint64_t list_all(unsigned from)
 {
 	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
-
 	return CROWD_SEND(from, list, LIST, &request);
 }
 
@@ -117,11 +115,9 @@ TEST(its_client_may_go_meanwhile)
 static void add_pair(unsigned i)
 {
 	const char *name = "";
-
 	for (int64_t npu = 0; npu < 2; npu++) {
 		struct device_request request = world_request(1, 64);
 		struct tensor *tensor;
-
 		request.spec.address = npu * CROWD_NPU_BYTES + 128 * (int64_t)i;
 		request.reuse = NPUMEM_UNCHECKED;
 		ck_assert_int_eq(
@@ -136,14 +132,12 @@ TEST(what_overlaps_is_counted_a_part_at_a_time)
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
 	const Npumem__V1__Stat *stat;
 	unsigned turns = 0;
-
 	loop_turns_begin(crowd.rpc);
 	for (unsigned i = 0; i < PAIRS; i++)
 		add_pair(i);
 	uint64_t id = CROWD_SEND(0, stat, STAT, &request);
 	while (crowd_status(0, id) < 0) {
 		uint64_t alloc = crowd_alloc(1, "", SHORT_W);
-
 		ck_assert(loop_turns_one(crowd.rpc));
 		ck_assert_int_eq(crowd_status(1, alloc), 0);
 		turns++;
@@ -162,10 +156,8 @@ TEST(what_overlaps_is_counted_a_part_at_a_time)
 TEST(host_memory_may_run_out_anywhere)
 {
 	bool hit = true;
-
 	for (size_t i = 1; hit; i++) {
 		uint64_t ids[4];
-
 		crowd_again();
 		alloc_gapped("G");
 		crowd.world.fail_at = crowd.world.n_allocs + i;
@@ -177,7 +169,6 @@ TEST(host_memory_may_run_out_anywhere)
 		hit = crowd.world.n_allocs >= crowd.world.fail_at;
 		for (unsigned k = 0; k < 4; k++) {
 			int status = crowd_status(0, ids[k]);
-
 			ck_assert(status >= 0 || crowd.peers[0].is_broken);
 			ck_assert(status < 1 || status == NPUMEM_RESOURCE_EXHAUSTED ||
 				  status == NPUMEM_NOT_FOUND || status == NPUMEM_FAILED_PRECONDITION);

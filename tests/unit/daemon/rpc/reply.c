@@ -10,7 +10,6 @@ static void round_trip(size_t bytes, size_t guess)
 	struct npumem_error error;
 	size_t mark, header, body;
 	static uint8_t expected[1 << 15];
-
 	npumem_error_clear(&error);
 	buffer_init(&out, &heap_libc);
 	ck_assert_int_eq(reply_begin(&reply, &out), 0);
@@ -38,7 +37,6 @@ static void round_trip(size_t bytes, size_t guess)
 TEST(any_guess_gives_the_same_reply)
 {
 	static const size_t guesses[] = {0, 127, 128, 16383, 16384, 3000000};
-
 	for (size_t guess = 0; guess < sizeof(guesses) / sizeof(guesses[0]); guess++) {
 		for (size_t bytes = 100; bytes < 140; bytes++)
 			round_trip(bytes, guesses[guess]);
@@ -52,7 +50,6 @@ TEST(the_longest_error_fits_what_is_kept_for_it)
 	struct buffer out;
 	struct reply reply;
 	struct npumem_error error = {.status = NPUMEM_INVALID, .n_fields = NPUMEM_FIELDS_MAX};
-
 	memset(error.message, '\xff', sizeof(error.message) - 1);
 	for (unsigned i = 0; i < NPUMEM_FIELDS_MAX; i++) {
 		memset(error.fields[i].key, 'k', sizeof(error.fields[i].key) - 1);
@@ -76,7 +73,6 @@ TEST(no_reply_is_longer_than_a_frame)
 	struct buffer out = {.used = FRAME_BYTES_MAX - 1000};
 	struct reply reply = {.out = &out};
 	struct npumem_error error;
-
 	npumem_error_clear(&error);
 	ck_assert_int_eq(reply_check_cap(&reply, 900, &error), 0);
 	ck_assert_int_eq(reply_check_cap(&reply, 1000, &error), NPUMEM_INVALID);
@@ -87,7 +83,6 @@ TEST(a_refusal_has_no_id)
 {
 	struct buffer out;
 	size_t header, body;
-
 	buffer_init(&out, &heap_libc);
 	ck_assert_int_eq(rpc_refuse(&out, NPUMEM_INVALID, "why"), 0);
 	ck_assert_int_eq(frame_parse(out.bytes, out.used, 100, &header, &body), FRAME_COMPLETE);
@@ -103,7 +98,6 @@ TEST(a_buffer_keeps_what_it_has_when_it_cannot_grow)
 {
 	struct world world = {.fail_at = 2};
 	struct buffer buffer;
-
 	world.heap = (struct heap){world_alloc, world_release, &world};
 	buffer_init(&buffer, &world.heap);
 	ck_assert_int_eq(buffer_reserve(&buffer, 10), 0);

@@ -11,12 +11,10 @@ FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
 TEST(every_call_of_the_wire_has_a_handler)
 {
 	const ProtobufCMessageDescriptor *request = &npumem__v1__request__descriptor;
-
 	for (unsigned i = 0; i < request->n_fields; i++) {
 		unsigned field = request->fields[i].id;
 		uint8_t message[16] = {0x08, 1};
 		size_t used = 2 + frame_header((size_t)field << 3 | 2, message + 2);
-
 		if (request->fields[i].type != PROTOBUF_C_TYPE_MESSAGE)
 			continue;
 		message[used++] = 0; /* an empty submessage */
@@ -29,7 +27,6 @@ TEST(every_call_of_the_wire_has_a_handler)
 TEST(an_unknown_call_is_told)
 {
 	static const uint8_t unknown[] = {0x08, 9, 0x9a, 0x06, 1, 7}, none[] = {0x08, 9};
-
 	talk_fails(&talk, talk_bytes(&talk, &talk.session, unknown, sizeof(unknown)), NPUMEM_UNIMPLEMENTED, "99");
 	ck_assert_uint_eq(talk.response->id, 9);
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, none, sizeof(none)), NPUMEM_UNIMPLEMENTED);
@@ -38,7 +35,6 @@ TEST(an_unknown_call_is_told)
 TEST(unknown_fields_are_ignored)
 {
 	static const uint8_t message[] = {0x08, 9, 0x9a, 0x06, 1, 7, 0x1a, 4, 0x9a, 0x06, 1, 7};
-
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, message, sizeof(message)), 0);
 	ck_assert_ptr_nonnull(talk.response->stat);
 }
@@ -48,7 +44,6 @@ TEST(ids_and_what_is_left_of_them)
 	static const uint8_t zero[] = {0x1a, 0}, cut[] = {0x08, 0xac, 0x02, 0x1a},
 			     deep[] = {0x08, 5, 0x1a, 1, 0xff}, late[] = {0x1a, 3, 0x08},
 			     long_id[] = {0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, zero, sizeof(zero)), NPUMEM_INVALID);
 	ck_assert_uint_eq(talk.response->id, 0);
 	ck_assert_int_eq(talk_bytes(&talk, &talk.session, NULL, 0), NPUMEM_INVALID);
@@ -75,7 +70,6 @@ static size_t pack_submit(const char *name, uint8_t *to)
 	Npumem__V1__ReadRequest read = NPUMEM__V1__READ_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, name);
 	uint8_t data[32] = {1, 2, 3};
-
 	write.tensor = fill.tensor = copy.destination = copy.source = read.tensor = &ref;
 	write.data = (ProtobufCBinaryData){sizeof(data), data};
 	fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
@@ -104,7 +98,6 @@ static size_t pack_alloc(uint8_t *to)
 	Npumem__V1__Allocation allocations[3], *list[3];
 	struct talk_spec specs[3];
 	char *names[] = {"first", "", "third"};
-
 	for (unsigned i = 0; i < 3; i++) {
 		npumem__v1__allocation__init(&allocations[i]);
 		allocations[i].spec = talk_spec(&specs[i], 8, 16);
@@ -121,16 +114,13 @@ static size_t pack_alloc(uint8_t *to)
 TEST(a_message_may_be_cut_anywhere)
 {
 	uint8_t message[1024];
-
 	talk_tensor(&talk, "x");
 	for (unsigned kind = 0; kind < 2; kind++) {
 		size_t bytes = kind ? pack_alloc(message) : pack_submit("x", message);
-
 		for (size_t cut = 0; cut < bytes; cut++) {
 			/* Of its own size, so that reading past the end is seen. */
 			uint8_t *copy = malloc(cut ? cut : 1);
 			int64_t before = world_n_tensors(&talk.world);
-
 			memcpy(copy, message, cut);
 			ck_assert_int_ne(talk_bytes(&talk, &talk.session, copy, cut), 0);
 			ck_assert_uint_eq(talk.response->id, cut >= 2 ? message[1] : 0);
@@ -145,7 +135,6 @@ TEST(a_message_may_be_cut_anywhere)
 TEST(a_message_has_so_many_fields)
 {
 	uint8_t *message = malloc(2 * DECODE_FIELDS_MAX + 2);
-
 	/* list, and the id again and again; the last id counts. */
 	memcpy(message, "\x62", 2);
 	for (size_t i = 1; i <= DECODE_FIELDS_MAX; i++)
@@ -165,11 +154,9 @@ TEST(bytes_may_be_anything)
 {
 	uint8_t original[1024], message[1024];
 	uint32_t random = 1;
-
 	for (unsigned i = 0; i < 5000; i++) {
 		size_t bytes = i & 1 ? pack_alloc(original) : pack_submit("first", original);
 		unsigned n = 1 + i % 4;
-
 		memcpy(message, original, bytes);
 		while (n-- > 0) {
 			random = random * 1664525 + 1013904223;
@@ -178,7 +165,6 @@ TEST(bytes_may_be_anything)
 		talk_bytes(&talk, i % 3 ? &talk.session : &talk.stranger, message, bytes);
 		if (i % 500 == 0) {
 			Npumem__V1__CompactRequest compact = NPUMEM__V1__COMPACT_REQUEST__INIT;
-
 			world_check(&talk.world);
 			TALK(&talk, compact, COMPACT, &compact);
 			world_check(&talk.world);
@@ -190,7 +176,6 @@ TEST(bytes_may_be_anything)
 static void starve(size_t (*pack)(uint8_t *), int64_t made)
 {
 	bool hit = true;
-
 	for (size_t i = 1; hit; i++) {
 		uint8_t message[1024];
 		size_t bytes = pack(message);
@@ -198,7 +183,6 @@ static void starve(size_t (*pack)(uint8_t *), int64_t made)
 		int64_t before;
 		bool has_list;
 		int result;
-
 		talk_again(&talk, NULL);
 		talk_tensor(&talk, "x");
 		for (unsigned n = 0; n < 50; n++)
@@ -214,7 +198,6 @@ static void starve(size_t (*pack)(uint8_t *), int64_t made)
 		if (!result) {
 			size_t header, body;
 			Npumem__V1__Response *response;
-
 			ck_assert_int_eq(frame_parse(out.bytes, out.used, FRAME_BYTES_MAX, &header, &body),
 					 FRAME_COMPLETE);
 			response = npumem__v1__response__unpack(NULL, body, out.bytes + header);
@@ -248,7 +231,6 @@ TEST(host_memory_may_run_out_in_alloc)
 static size_t pack_list(uint8_t *to)
 {
 	static const uint8_t list[] = {0x08, 5, 0x62, 0};
-
 	memcpy(to, list, sizeof(list));
 	return sizeof(list);
 }
@@ -266,10 +248,8 @@ TEST(host_memory_may_run_out_in_submit)
 TEST(an_ordinary_request_takes_no_host_memory)
 {
 	size_t before;
-
 	for (unsigned i = 0; i < 3; i++) {
 		Npumem__V1__Ref ref = talk_ref(talk_tensor(&talk, "x"), ""), *list = &ref;
-
 		Npumem__V1__FreeRequest request = {MESSAGE(free_request), .n_tensors = 1, .tensors = &list};
 		ck_assert_int_eq(TALK(&talk, free, FREE, &request), 0);
 		if (i == 0)

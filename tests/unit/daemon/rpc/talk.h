@@ -61,7 +61,6 @@ static inline void talk_deinit(struct talk *talk)
 static inline void talk_deliver(void *ctx, struct buffer *reply)
 {
 	struct buffer *out = ctx;
-
 	if (!out->room) {
 		*out = *reply;
 		buffer_init(reply, out->heap);
@@ -85,7 +84,6 @@ static inline int talk_handle(struct rpc *rpc, struct session *session, const ui
 {
 	struct rpc_peer peer = {.session = session, .deliver = talk_deliver, .ctx = out};
 	int status = rpc_receive(rpc, &peer, message, bytes);
-
 	ck_assert_uint_eq(peer.n_calls, 0);
 	return status;
 }
@@ -94,7 +92,6 @@ static inline int talk_handle(struct rpc *rpc, struct session *session, const ui
 static inline int talk_bytes(struct talk *talk, struct session *session, const uint8_t *message, size_t bytes)
 {
 	size_t header, body;
-
 	talk_forget(talk);
 	ck_assert_int_eq(talk_handle(talk->rpc, session, message, bytes, &talk->out), 0);
 	ck_assert_int_eq(frame_parse(talk->out.bytes, talk->out.used, FRAME_BYTES_MAX, &header, &body),
@@ -149,7 +146,6 @@ static inline int talk_alloc_as(struct talk *talk, struct session *session, cons
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-
 	allocation.spec = talk_spec(&spec, c, w);
 	allocation.name = (char *)name;
 	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &list};

@@ -12,7 +12,6 @@ static void start(const char *names)
 {
 	for (const char *c = names; *c; c++) {
 		char name[2] = {*c, 0};
-
 		/* Capitals take long. */
 		ck_assert_int_eq(crowd_status(0, crowd_alloc(0, name, *c < 'a' ? LONG_W : SHORT_W)), 0);
 		ck_assert_int_lt(crowd_status(0, crowd_fill(0, name, 0)), 1);
@@ -39,7 +38,6 @@ TEST(conflicting_ones_run_in_the_order_sent)
 TEST(independent_ones_run_side_by_side)
 {
 	uint64_t a, b, c, reads[2];
-
 	start("ABc");
 	a = crowd_fill(0, "A", 1);
 	b = crowd_fill(1, "B", 2);
@@ -65,7 +63,6 @@ TEST(what_follows_a_change_waits_for_it_and_others_do_not)
 {
 	uint64_t freed, alloc, fill, read, open, stat;
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
-
 	start("AB");
 	stat = CROWD_SEND(0, stat, STAT, &request);
 	int64_t before = crowd_reply(0, stat)->stat->free;
@@ -121,7 +118,6 @@ TEST(what_comes_into_being_is_protected_at_once)
 TEST(what_is_born_after_a_request_does_not_exist_for_it)
 {
 	static const struct crowd_op ops[] = {{0, 'f', "B", NULL, 1}, {0, 'f', "A", NULL, 9}};
-
 	start("AB");
 	crowd_fill(0, "B", 1);
 	uint64_t list = crowd_list(0, ops, 2);
@@ -215,7 +211,6 @@ TEST(a_short_one_passes_nobody_it_has_to_wait_for)
 TEST(a_dump_waits_for_its_own_bytes)
 {
 	Npumem__V1__DumpRequest request = NPUMEM__V1__DUMP_REQUEST__INIT;
-
 	start("AB");
 	crowd.peers[1].session.uid = crowd.peers[2].session.uid = 500;
 	crowd_fill(0, "A", 1);
@@ -237,7 +232,6 @@ TEST(both_lanes_of_a_group_run_at_once)
 		{1, 'k', "A", "B", 0}, {1, 'f', "C", NULL, 3}, {1, 'k', "A", "D", 0}, {0, 'r', "C", NULL, 0}};
 	const Npumem__V1__Response *response;
 	uint64_t list;
-
 	for (unsigned first = 0; first < 2; first++) {
 		crowd_again();
 		start("ABCD");
@@ -260,7 +254,6 @@ TEST(a_refusal_in_one_queue_lets_the_other_run_to_its_end)
 {
 	static const struct crowd_op ops[] = {
 		{1, 'f', "C", NULL, 3}, {1, 'k', "A", "s", 0}, {1, 'f', "D", NULL, 3}, {0, 'f', "A", NULL, 3}};
-
 	start("ABCDs");
 	uint64_t list = crowd_list(0, ops, 4);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
@@ -285,7 +278,6 @@ TEST(what_was_never_written_is_found_elsewhere)
 		{1, 'f', "A", NULL, 3}, {1, 'k', "N", "B", 0}, {1, 'f', "A", NULL, 4}, {0, 'f', "B", NULL, 5}};
 	static const char said[] = "N has bytes that were never written";
 	uint64_t copy, fill, list;
-
 	start("AB");
 	ck_assert_int_eq(crowd_status(0, crowd_alloc(0, "N", LONG_W)), 0);
 	copy = crowd_copy(0, "A", "N");
@@ -319,7 +311,6 @@ TEST(a_group_that_cannot_be_prepared_or_conflicts_does_not_run)
 				     conflict[] = {{0, 'f', "C", NULL, 2},
 						   {1, 'f', "A", NULL, 3},
 						   {1, 'k', "A", "B", 3}};
-
 	start("ABC");
 	uint64_t list = crowd_list(0, missing, 3);
 	ck_assert_int_eq(crowd_status(0, list), NPUMEM_NOT_FOUND);
@@ -338,7 +329,6 @@ TEST(a_long_list_of_short_ones_is_not_done_in_one_go)
 {
 	struct crowd_op ops[1000];
 	unsigned n_turns = 0;
-
 	start("a");
 	loop_turns_begin(crowd.rpc);
 	for (unsigned i = 0; i < 1000; i++)
@@ -360,7 +350,6 @@ static void script(bool with_others)
 					      {1, 'w', "c", NULL, 3},
 					      {0, 'f', "B", NULL, 0},
 					      {0, 'r', "c", NULL, 0}};
-
 	crowd_alloc(1, "", SHORT_W);
 	crowd_fill(1, "A", 1);
 	crowd_list(1, ops, 5);
@@ -383,7 +372,6 @@ TEST(a_client_may_end_at_every_moment)
 	for (unsigned steps = 0; steps < 14; steps++) {
 		for (unsigned worked = 0; worked < 3; worked++) {
 			int64_t before;
-
 			crowd_again();
 			start("ABCc");
 			before = world_n_tensors(&crowd.world);
@@ -408,7 +396,6 @@ TEST(a_client_may_end_at_every_moment)
 TEST(what_dies_with_a_client_is_not_taken_from_under_others)
 {
 	struct device_counts counts;
-
 	start("");
 	uint64_t alloc = crowd_alloc(1, "", LONG_W);
 	crowd_view(1, "v", crowd_reply(1, alloc)->allocated->tensors[0]->handle, "", 2 * LONG_W);
@@ -438,7 +425,6 @@ TEST(what_dies_with_a_client_is_not_taken_from_under_others)
 TEST(what_runs_for_a_client_that_ends_is_cancelled)
 {
 	struct device_state state;
-
 	start("A");
 	crowd_alloc(0, "B", LONG_W);
 	crowd_relu(1, "A", "B");
@@ -477,10 +463,8 @@ TEST(without_memory_for_a_task_it_is_refused)
 TEST(host_memory_may_run_out_anywhere)
 {
 	bool hit = true;
-
 	for (size_t i = 1; hit; i++) {
 		uint64_t first;
-
 		crowd_again();
 		start("ABCc");
 		life_pool_deinit(crowd.rpc);
@@ -492,7 +476,6 @@ TEST(host_memory_may_run_out_anywhere)
 		hit = crowd.world.n_allocs >= crowd.world.fail_at;
 		for (uint64_t id = first; id <= crowd.last_id; id++) {
 			int status = crowd_status(1, id) >= 0 ? crowd_status(1, id) : crowd_status(2, id);
-
 			ck_assert(status >= 0 || crowd.peers[1].is_broken || crowd.peers[2].is_broken);
 			ck_assert_msg(status < 1 || status == NPUMEM_RESOURCE_EXHAUSTED ||
 					      status == NPUMEM_NOT_FOUND || status == NPUMEM_FAILED_PRECONDITION ||
@@ -509,7 +492,6 @@ static void make_columns(const char *name, const char *base, int64_t from, int64
 {
 	struct device_slice slice = {.from = {0, 0, 0, from}, .to = {1, 8, 1, to}};
 	struct tensor *view;
-
 	ck_assert_int_eq(tensors_view(&crowd.peers[0].session,
 				      record_tensor(names_find(&crowd.world.service.names, 1001, base)), name, "",
 				      &slice, NULL, NULL, &view, &crowd.world.error),
@@ -521,7 +503,6 @@ static void make_columns(const char *name, const char *base, int64_t from, int64
 TEST(nobody_waits_in_a_circle)
 {
 	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
-
 	start("ABC");
 	make_columns("few", "A", 0, SHORT_W);
 	make_columns("many", "A", SHORT_W, LONG_W);
@@ -553,7 +534,6 @@ TEST(payloads_live_as_long_as_their_requests)
 		const char *name;
 		int value;
 	} want[] = {{"A", 4}, {"C", 6}, {"D", 3}, {"E", 2}, {"a", 8}, {"b", 9}, {"c", 0}};
-
 	start("ABCDEabc");
 	uint64_t last = crowd.last_id;
 	crowd_fill(0, "A", 1);
@@ -580,7 +560,6 @@ TEST(payloads_live_as_long_as_their_requests)
 static uint64_t passing_ns(void)
 {
 	static uint64_t ns = 1000000;
-
 	return ns += 1000;
 }
 
@@ -590,7 +569,6 @@ TEST(many_that_were_held_are_let_go_in_turns)
 	uint64_t reads[READS], list_id;
 	unsigned n_turns = 0;
 	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
-
 	start("AB");
 	crowd_fill(1, "A", 1);
 	crowd_fill(2, "B", 5);
@@ -638,7 +616,6 @@ static void random_request(struct model full[PEERS][FULL], struct model own[PEER
 	struct model *model = is_own ? &own[from][o] : &full[from][s];
 	struct model *source = &full[from][(s + 1) % FULL];
 	int value = rand() % 100;
-
 	if (is_own)
 		snprintf(name, sizeof(name), "p%uo%u", from, o);
 	else
@@ -682,17 +659,14 @@ static void random_request(struct model full[PEERS][FULL], struct model own[PEER
 TEST(effects_come_in_the_order_sent, .to = 2)
 {
 	enum { ROUNDS = 12, REQUESTS = 120 };
-
 	srand((unsigned)_i);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		struct model full[PEERS][FULL], own[PEERS][OWN] = {{{false, false, 0}}};
 		struct expected expected[REQUESTS];
-
 		crowd_again();
 		start("");
 		for (unsigned i = 0; i < PEERS * FULL; i++) {
 			char name[16];
-
 			snprintf(name, sizeof(name), "p%us%u", i / FULL, i % FULL);
 			crowd_alloc(i / FULL, name, LONG_W);
 			crowd_fill(i / FULL, name, 0);
@@ -708,7 +682,6 @@ TEST(effects_come_in_the_order_sent, .to = 2)
 		crowd_finish_all();
 		for (unsigned i = 0; i < REQUESTS; i++) {
 			const struct expected *e = &expected[i];
-
 			ck_assert_msg(crowd_status(e->from, e->id) == e->status,
 				      "round %u, request %u: status %d, not %d: %s", round, i,
 				      crowd_status(e->from, e->id), e->status,

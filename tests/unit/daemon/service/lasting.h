@@ -38,7 +38,6 @@ static inline int lasting_file(void *ctx, const char *name)
 	struct lasting *kept = ctx;
 	char path[64];
 	unsigned i = 0;
-
 	while (i < kept->n_files && strcmp(kept->files[i].name, name) != 0)
 		i++;
 	if (i == kept->n_files) {
@@ -55,7 +54,6 @@ static inline int lasting_file(void *ctx, const char *name)
 static inline struct session *lasting_session(void *ctx)
 {
 	struct lasting *kept = ctx;
-
 	ck_assert_uint_lt(kept->n_found, LASTING_SESSIONS);
 	return &kept->found[kept->n_found++];
 }
@@ -64,14 +62,12 @@ static inline void lasting_say(void *ctx, bool is_loss, const char *line)
 {
 	struct lasting *kept = ctx;
 	size_t used = strlen(kept->said);
-
 	snprintf(kept->said + used, sizeof(kept->said) - used, "%s%s\n", is_loss ? "! " : "", line);
 }
 
 static inline int lasting_random(void *to, size_t bytes)
 {
 	static uint8_t next;
-
 	memset(to, ++next, bytes);
 	return 0;
 }
@@ -98,7 +94,6 @@ static inline void lasting_start(struct lasting *kept)
 		.new_session = lasting_session, .ctx = kept, .say = lasting_say, .say_ctx = kept};
 	struct store_report found;
 	char error[STORE_ERROR_BYTES];
-
 	*world = (struct world){.heap = {world_alloc, world_release, world}};
 	ck_assert_msg(store_open(&to, &kept->store, &found, error) == 0, "%s", error);
 	ck_assert_int_eq(device_new(&options, &world->heap, store_memory(kept->store), &world->device), 0);
@@ -126,7 +121,6 @@ static inline void lasting_init(struct lasting *kept)
 static inline void lasting_kill(struct lasting *kept)
 {
 	struct world *world = &kept->world;
-
 	while (world->service.sessions)
 		session_leave(world->service.sessions);
 	service_deinit(&world->service);
@@ -160,7 +154,6 @@ static inline void lasting_begin(struct lasting *kept, struct session *session)
 static inline struct tensor *lasting_named(struct lasting *kept, const char *name)
 {
 	struct record *record = names_find(&kept->world.service.names, 1001, name);
-
 	return record ? record_tensor(record) : NULL;
 }
 

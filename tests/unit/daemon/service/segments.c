@@ -51,7 +51,6 @@ FIXTURE_OBJECT(struct scene, scene, scene_init(&scene), scene_deinit(&scene))
 TEST(what_is_refused_was_not_shared)
 {
 	struct segment *segment;
-
 	n_released = 0;
 	ck_assert_int_eq(segments_share(&scene.session, 1, &segment, &scene.world.error), NPUMEM_INVALID);
 	ck_assert(n_released == 0);
@@ -62,7 +61,6 @@ TEST(what_is_refused_was_not_shared)
 TEST(ids_may_be_chosen)
 {
 	struct segment *segment;
-
 	ck_assert_uint_eq(scene.segment->id, 1);
 	ck_assert_int_eq(segments_share(&scene.session, 7, &segment, &scene.world.error), 0);
 	ck_assert_uint_eq(segment->id, 7);
@@ -81,7 +79,6 @@ TEST(a_users_segments_are_counted)
 {
 	struct session second;
 	struct segment *segment;
-
 	const uint64_t *now = &scene.session.user->now[LIMITS_SEGMENTS];
 	ck_assert_uint_eq(*now, 1);
 	session_init(&second, &scene.world.service, 1001, 1, NULL);

@@ -7,7 +7,6 @@ FIXTURE_OBJECT(struct world, world, world_init(&world), world_deinit(&world))
 TEST(the_end_of_a_session_frees_its_anonymous_tensors)
 {
 	struct session one, two;
-
 	session_init(&one, &world.service, 1001, 1, NULL);
 	session_init(&two, &world.service, 1001, 2, NULL);
 	ck_assert_uint_ne(one.id, two.id);
@@ -30,7 +29,6 @@ TEST(views_go_with_their_base_named_or_not)
 	struct session one, two;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 100}};
 	struct tensor *base, *view;
-
 	session_init(&one, &world.service, 1001, 1, NULL);
 	session_init(&two, &world.service, 1001, 2, NULL);
 	base = world_tensor(&world, &one, "");
@@ -53,7 +51,6 @@ TEST(sessions_may_end_in_any_order)
 {
 	struct session sessions[4];
 	static const unsigned order[] = {2, 0, 3, 1};
-
 	for (unsigned i = 0; i < 4; i++) {
 		session_init(&sessions[i], &world.service, 1000 + i, 0, NULL);
 		world_tensor(&world, &sessions[i], "");

@@ -26,7 +26,6 @@ static inline void *world_alloc(void *ctx, size_t bytes)
 {
 	struct world *world = ctx;
 	void *memory = ++world->n_allocs == world->fail_at ? NULL : malloc(bytes);
-
 	world->n_alive += memory != NULL;
 	world->n_bytes += malloc_usable_size(memory);
 	return memory;
@@ -35,7 +34,6 @@ static inline void *world_alloc(void *ctx, size_t bytes)
 static inline void world_release(void *ctx, void *memory)
 {
 	struct world *world = ctx;
-
 	world->n_alive -= memory != NULL;
 	world->n_bytes -= malloc_usable_size(memory);
 	free(memory);
@@ -61,14 +59,12 @@ static inline void world_init(struct world *world)
 		.geometry = {.n_npus = 8, .npu_bytes = 8192, .n_banks = 8, .eu_bytes = 128},
 		.allow_unchecked = true,
 	};
-
 	world_init_as(world, &options);
 }
 
 static inline void world_check(struct world *world)
 {
 	const char *wrong = device_check(world->device);
-
 	ck_assert_msg(!wrong, "%s", wrong);
 }
 
@@ -86,7 +82,6 @@ static inline void world_deinit(struct world *world)
 static inline struct device_request world_request(int64_t c, int64_t w)
 {
 	struct device_request request = {.reuse = NPUMEM_NEVER};
-
 	npumem_spec_init(&request.spec);
 	request.spec.dtype = NPUMEM_INT8;
 	request.spec.shape = (struct npumem_dims){1, c, 1, w};
@@ -108,7 +103,6 @@ static inline int tensors_alloc(struct session *session, const struct device_req
 				      .turn = TENSORS_AT_ONCE};
 	int64_t steps = INT64_MAX;
 	int status;
-
 	for (unsigned i = 0; i < TENSORS_ALLOC_MAX; i++)
 		labels[i] = "";
 	status = tensors_alloc_begin(&alloc, error);
@@ -118,7 +112,6 @@ static inline int tensors_alloc(struct session *session, const struct device_req
 static inline uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n)
 {
 	struct tensors_free free;
-
 	tensors_free_begin(&free, tensors, n);
 	while (!tensors_free_step(session, &free))
 		;
@@ -129,7 +122,6 @@ static inline struct tensor *world_tensor(struct world *world, struct session *s
 {
 	struct device_request request = world_request(8, 100);
 	struct tensor *tensor = NULL;
-
 	npumem_error_clear(&world->error);
 	ck_assert_int_eq(tensors_alloc(session, &request, &name, 1, &tensor, &world->error), 0);
 	ck_assert_ptr_nonnull(tensor);
@@ -139,7 +131,6 @@ static inline struct tensor *world_tensor(struct world *world, struct session *s
 static inline int64_t world_n_tensors(struct world *world)
 {
 	struct device_counts counts;
-
 	device_stat(world->device, &counts);
 	return counts.tensors + counts.views;
 }

@@ -20,7 +20,6 @@ static const char *text_of(enum store_table table, uint32_t index)
 static void fill(void)
 {
 	struct store_write *write;
-
 	state_open();
 	for (enum store_table table = 0; table < STORE_TABLES; table++) {
 		ck_assert_int_eq(store_prepare(state.store, table, N_CELLS, N_CELLS + 1), 0);
@@ -40,7 +39,6 @@ static unsigned look(void)
 {
 	unsigned n_lost[STORE_TABLES] = {0}, sum = 0;
 	size_t bytes;
-
 	for (enum store_table table = 0; table < STORE_TABLES; table++) {
 		for (uint32_t index = 0; index < store_n_cells(state.store, table); index++) {
 			if (store_is_lost(state.store, table, index)) {
@@ -89,7 +87,6 @@ static void forget(void)
 static bool matters(unsigned file, size_t at)
 {
 	static const size_t run = offsetof(struct format_page, runs) + offsetof(struct format_run, crc) + 4;
-
 	if (file == FORMAT_MEMORY && at >= FORMAT_PAGE_BYTES)
 		return false;
 	if (at < FORMAT_PAGE_BYTES) /* of the two runs the first one is the last */
@@ -119,7 +116,6 @@ static void put_back_beginnings(void)
 static size_t next_byte(unsigned file, size_t at)
 {
 	size_t end = at + (at >= FORMAT_PAGE_BYTES + 1024 && file == FORMAT_JOURNAL ? 40961 : 97);
-
 	for (at++; at < end && at < kept[file].bytes; at++)
 		if (matters(file, at))
 			break;
@@ -131,7 +127,6 @@ static bool see_flip(unsigned file, size_t at, unsigned bit)
 {
 	const struct store_found_write *found;
 	int status = state_try();
-
 	if (status) {
 		ck_assert_int_eq(status, -EINVAL);
 		ck_assert_msg(strstr(state.error, state_files[file]) || strstr(state.error, "journal"), "%s",
@@ -156,7 +151,6 @@ TEST(every_bit, .to = STATE_FILES, .is_slow = true)
 {
 	unsigned n_told = 0, file = (unsigned)_i;
 	unsigned step = getenv("NPUMEM_STORE_EVERY_BIT") ? 1 : 8;
-
 	fill();
 	state_close(false);
 	keep();
@@ -179,7 +173,6 @@ TEST(every_bit, .to = STATE_FILES, .is_slow = true)
 TEST(every_length, .to = STATE_FILES)
 {
 	unsigned file = (unsigned)_i;
-
 	fill();
 	state_close(false);
 	keep();
@@ -225,7 +218,6 @@ TEST(a_file_that_is_missing, .to = STATE_FILES)
 TEST(a_foreign_file, .to = STATE_FILES)
 {
 	char text[9000] = {0};
-
 	memset(text + 1500, 'x', sizeof(text) - 1500);
 	state_write(state_path(state_files[_i]), text, sizeof(text), 0);
 	state_refused(-EINVAL, "");
@@ -247,7 +239,6 @@ TEST(another_version, .to = 2)
 {
 	uint32_t version = _i ? FORMAT_VERSION + 1 : FORMAT_VERSION_LEAST - 1;
 	struct format_header header;
-
 	fill();
 	state_close(true);
 	keep();
@@ -293,7 +284,6 @@ TEST(another_geometry)
 TEST(files_of_another_state)
 {
 	char first[sizeof(state.directory)];
-
 	fill();
 	state_close(true);
 	strcpy(first, state.directory);
@@ -310,7 +300,6 @@ TEST(files_of_another_state)
 TEST(a_file_of_another_time, .to = STATE_FILES)
 {
 	unsigned file = (unsigned)_i;
-
 	fill();
 	state_close(true);
 	keep();
@@ -335,7 +324,6 @@ static void copy_to(const char *directory)
 TEST(a_copy)
 {
 	char original[sizeof(state.directory)], copy[sizeof(state.directory)];
-
 	snprintf(copy, sizeof(copy), "%.50s-copy", state.directory);
 	ck_assert_int_eq(mkdir(copy, 0700), 0);
 	strcpy(original, state.directory);
@@ -370,7 +358,6 @@ TEST(two_at_a_time)
 {
 	struct store *other = NULL;
 	struct store_report report;
-
 	fill();
 	ck_assert_int_eq(store_open(&state.options, &other, &report, state.error), -EBUSY);
 	ck_assert_ptr_nonnull(strstr(state.error, "journal: is in use by another npumemd"));
@@ -427,7 +414,6 @@ TEST(ids_of_boots)
 {
 	static const char *const bad[] = {"", "1", "0000000000000000000000000000000g",
 					  "000000000000000000000000000000001"};
-
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		state.options.boot_id = bad[i];
 		state_refused(-EINVAL, "is not the id of a boot");
@@ -443,7 +429,6 @@ TEST(a_lost_cell_is_told_until_it_is_dealt_with)
 {
 	const off_t cell_bytes = format_cell_bytes(STORE_TENSORS);
 	char byte = 'X';
-
 	fill();
 	state_close(true);
 	state_write(state_path("tensors"), &byte, 1, FORMAT_PAGE_BYTES + 2 * cell_bytes + 20);
@@ -470,7 +455,6 @@ TEST(cells_elsewhere)
 	const size_t cell_bytes = format_cell_bytes(STORE_TENSORS);
 	const char zeros[512] = {0}; /* of two cells */
 	size_t bytes;
-
 	fill();
 	state_close(true);
 	char *text = state_read(state_path("tensors"), &bytes);
@@ -505,7 +489,6 @@ static void catch_journal(void *ctx)
 {
 	uint64_t valid = 0;
 	int fd = open(state_path("journal"), O_RDONLY);
-
 	(void)ctx;
 	if (pread(fd, &valid, sizeof(valid), FORMAT_RECORDS_OFF) == sizeof(valid) && valid && !caught.journal)
 		caught.journal = state_read(state_path("journal"), &caught.bytes);
@@ -516,7 +499,6 @@ static void catch_journal(void *ctx)
 static char *put_caught(const char *text)
 {
 	static const struct store_hooks hooks = {.stored = catch_journal};
-
 	caught.journal = NULL;
 	state.options.hooks = &hooks;
 	state_open();
@@ -531,7 +513,6 @@ static char *put_caught(const char *text)
 TEST(a_transaction_from_before)
 {
 	char *journal = put_caught("the older one");
-
 	free(put_caught("the newer one"));
 	state_write(state_path("journal"), journal + FORMAT_RECORDS_OFF, transaction_in(journal, 0)->bytes,
 		    FORMAT_RECORDS_OFF);
@@ -612,7 +593,6 @@ TEST(a_transaction_that_is_not_whole, .to = 5)
 	size_t record = sizeof(struct format_transaction);
 	char *earlier = put_caught("first"), *before, *journal;
 	size_t bytes;
-
 	before = state_read(state_path("tensors"), &bytes);
 	journal = put_caught("other");
 	state_write(state_path("tensors"), before + FORMAT_PAGE_BYTES, bytes - FORMAT_PAGE_BYTES,
@@ -641,7 +621,6 @@ TEST(a_record_that_leads_astray, .from = 1, .to = 8)
 {
 	char *journal = put_caught("first");
 	struct format_record *record = (void *)(transaction_in(journal, 0) + 1);
-
 	record->index = _i & 1 ? UINT32_MAX : record->index;
 	record->table = _i & 2 ? UINT32_MAX : record->table;
 	record->cell.bytes = _i & 4 ? UINT16_MAX : record->cell.bytes;
@@ -681,7 +660,6 @@ TEST(files_that_others_may_write)
 TEST(a_directory_that_is_none)
 {
 	char path[100];
-
 	snprintf(path, sizeof(path), "%s/new", state.directory);
 	state.options.directory = path;
 	state_open();

@@ -80,7 +80,6 @@ static int run(uint64_t *n, uint64_t *n_flushed)
 {
 	struct store_write *write;
 	int status = state_try();
-
 	if (status) {
 		ck_assert_msg(state.error[0] && !strchr(state.error, '\n'), "'%s'", state.error);
 		state.store = NULL;
@@ -113,7 +112,6 @@ static int run(uint64_t *n, uint64_t *n_flushed)
 static void check(uint64_t n_flushed, uint64_t n)
 {
 	struct script_model model = {0};
-
 	fault.at = 0;
 	fault.only = NULL;
 	state_open();
@@ -145,7 +143,6 @@ TEST(each_call_fails, .to = KINDS)
 {
 	unsigned n_files = n_open_files(), at = 0, n_failed = 0;
 	int status;
-
 	state.options.hooks = &failing;
 	state.options.heap = &failing_heap;
 	state.options.durable = kinds[_i].durable;
@@ -185,7 +182,6 @@ TEST(each_call_fails, .to = KINDS)
 TEST(after_a_sync_that_failed)
 {
 	struct store_write *write;
-
 	state.options.hooks = &failing;
 	state.options.durable = true;
 	fault.number = EIO;
@@ -214,7 +210,6 @@ TEST(without_fallocate)
 {
 	uint64_t n = 0, n_flushed = 0;
 	struct stat stat_of;
-
 	state.options.hooks = &failing;
 	fault.number = EOPNOTSUPP;
 	fault.only = "fallocate";
@@ -234,7 +229,6 @@ static void fill_up(int status_then)
 	struct script_model model = {0};
 	uint32_t most = 0;
 	int status;
-
 	for (uint64_t number = 0; number < 50; number++)
 		script_do(state.store, number);
 	do
@@ -269,7 +263,6 @@ static void fill_up(int status_then)
 TEST(a_limit_of_files, .is_alone = true)
 {
 	struct rlimit limit;
-
 	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
 	limit.rlim_cur = 1024;
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -295,7 +288,6 @@ static bool mount_small(const char *size)
 TEST(a_full_disk, .is_alone = true)
 {
 	struct stat stat_of;
-
 	if (!mount_small("size=1500k,mode=700")) {
 		printf("store/fault: a full disk is not tested: no right to mount one\n");
 		return;

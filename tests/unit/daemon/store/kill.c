@@ -15,7 +15,6 @@ struct progress {
 static void step(struct store *store, struct progress *progress, uint64_t number)
 {
 	struct store_write *write;
-
 	progress->n_begun = number + 1;
 	ck_assert_int_eq(store_write_begin(store, number, (int64_t)(number % SCRIPT_PLACES), 1, &write), 0);
 	memset(script_place(store, number), (int)(number & 0xff), SCRIPT_PLACE_BYTES);
@@ -42,7 +41,6 @@ static void memory_holds(struct store *store, const struct progress *progress)
 	const struct store_found_write *found;
 	unsigned n = store_writes_found(store, &found);
 	bool is_found[SCRIPT_PLACES] = {false};
-
 	for (unsigned i = 0; i < n; i++) {
 		ck_assert_uint_lt(found[i].handle, progress->n_begun);
 		ck_assert_uint_eq(found[i].handle % SCRIPT_PLACES, (uint64_t)found[i].first);
@@ -75,7 +73,6 @@ static struct progress *shared(void)
 {
 	struct progress *progress =
 		mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
 	ck_assert_ptr_ne(progress, MAP_FAILED);
 	return progress;
 }
@@ -101,7 +98,6 @@ static bool run_stopped(struct progress *progress, unsigned after, uint64_t most
 {
 	pid_t child = fork();
 	int status;
-
 	ck_assert_int_ge(child, 0);
 	if (!child) {
 		stores_left = after;
@@ -119,7 +115,6 @@ static bool run_stopped(struct progress *progress, unsigned after, uint64_t most
 static void check_after_stop(const struct progress *progress)
 {
 	struct script_model model = {0};
-
 	state_open();
 	ck_assert(!state_tells("damaged") && !state_tells("lost") && !state.report.is_stale);
 	tables_hold(state.store, &model, progress);
@@ -133,7 +128,6 @@ TEST(stopped_after_each_store, .to = 2)
 	struct progress *progress = shared();
 	unsigned after = 0;
 	bool is_stopped;
-
 	state.options.durable = _i;
 	do {
 		state_remove(state.directory);
@@ -159,7 +153,6 @@ static void run_until_killed(struct progress *progress)
 static void sleep_us(uint64_t us)
 {
 	struct timespec t = {0, (long)us * 1000};
-
 	nanosleep(&t, NULL);
 }
 
@@ -186,7 +179,6 @@ static void check_after_kill(struct progress *progress, struct script_model *mod
 static unsigned long setting(const char *name, unsigned long otherwise)
 {
 	const char *value = getenv(name);
-
 	return value ? strtoul(value, NULL, 0) : otherwise;
 }
 
@@ -197,7 +189,6 @@ TEST(killed_at_any_moment, .is_slow = true)
 	uint64_t seed = setting("NPUMEM_STORE_SEED", (unsigned long)time(NULL)), most_us = 4000;
 	struct progress *progress = shared();
 	struct script_model model = {0};
-
 	printf("store/kill: %lu kills, seed %lu\n", n_kills, (unsigned long)seed);
 	for (unsigned long i = 0; i < n_kills; i++) {
 		state.options.durable = i & 1;

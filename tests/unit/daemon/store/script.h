@@ -36,7 +36,6 @@ static inline struct script_change script_change(uint64_t number, unsigned i)
 {
 	uint64_t hash = script_hash(number * 16 + i + 1);
 	uint32_t most = number < SCRIPT_CELLS ? (uint32_t)number + 1 : SCRIPT_CELLS;
-
 	/* Some cells are changed often, also within a transaction and from one to the next. */
 	if (hash >> 44 & 1 && most > 3)
 		most = 3;
@@ -57,7 +56,6 @@ static inline struct script_change script_change(uint64_t number, unsigned i)
 static inline int script_try(struct store *store, uint64_t number)
 {
 	unsigned n = script_n_changes(number);
-
 	for (unsigned i = 0; i < n; i++) {
 		struct script_change change = script_change(number, i);
 		int status = store_prepare(store, change.table, change.index + 1, n);
@@ -106,7 +104,6 @@ static inline bool script_cell_is(const struct store *store, enum store_table ta
 	size_t bytes;
 	const void *cell = store_cell(store, table, index, &bytes);
 	bool is_used = change->bytes && !change->is_drop;
-
 	if (store_is_lost(store, table, index))
 		return false;
 	if (is_used)
@@ -117,7 +114,6 @@ static inline bool script_cell_is(const struct store *store, enum store_table ta
 static inline bool script_holds(const struct store *store, const struct script_model *model)
 {
 	static const struct script_change none;
-
 	for (enum store_table table = 0; table < STORE_TABLES; table++)
 		for (uint32_t index = 0; index < store_n_cells(store, table) || index < SCRIPT_CELLS; index++)
 			if (!script_cell_is(store, table, index,

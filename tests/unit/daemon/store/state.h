@@ -53,7 +53,6 @@ static const char *state_path_in(const char *directory, const char *file)
 	static char paths[4][200];
 	static unsigned next;
 	char *path = paths[next++ % 4];
-
 	snprintf(path, sizeof(paths[0]), "%s/%s", directory, file);
 	return path;
 }
@@ -86,7 +85,6 @@ static int state_try(void)
 static void state_open(void)
 {
 	int status = state_try();
-
 	ck_assert_msg(!status, "%d: %s", status, state.error);
 	ck_assert_str_eq(state.error, "");
 }
@@ -139,7 +137,6 @@ static inline bool state_has(enum store_table table, uint32_t index, const char 
 {
 	size_t bytes;
 	const void *cell = store_cell(state.store, table, index, &bytes);
-
 	return cell && bytes == strlen(text) && !memcmp(cell, text, bytes);
 }
 
@@ -148,7 +145,6 @@ static inline char *state_read(const char *path, size_t *bytes)
 {
 	struct stat stat_of;
 	int fd = open(path, O_RDONLY);
-
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(fstat(fd, &stat_of), 0);
 	char *text = malloc((size_t)stat_of.st_size + 1);
@@ -162,7 +158,6 @@ static inline char *state_read(const char *path, size_t *bytes)
 static inline void state_write(const char *path, const void *text, size_t bytes, size_t off)
 {
 	int fd = open(path, O_WRONLY | O_CREAT, 0600);
-
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(pwrite(fd, text, bytes, (off_t)off), (ssize_t)bytes);
 	close(fd);

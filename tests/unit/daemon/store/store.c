@@ -9,7 +9,6 @@
 TEST(a_new_state_is_empty)
 {
 	size_t bytes;
-
 	state_open();
 	ck_assert(state.report.is_new && !state.report.was_clean && !state.report.is_stale);
 	for (enum store_table table = 0; table < STORE_TABLES; table++) {
@@ -30,7 +29,6 @@ TEST(a_new_state_is_empty)
 TEST(a_table_grows_a_little_at_a_time)
 {
 	uint32_t before, after;
-
 	state_open();
 	for (unsigned i = 0; i < 10; i++) {
 		before = store_n_cells(state.store, STORE_TENSORS);
@@ -63,7 +61,6 @@ static void fill(void)
 static void holds(void)
 {
 	size_t bytes;
-
 	ck_assert(state_has(STORE_TENSORS, 0, "one"));
 	ck_assert(state_has(STORE_TENSORS, 1000, "far"));
 	ck_assert(state_has(STORE_SESSIONS, 3, "session"));
@@ -80,7 +77,6 @@ static void holds(void)
 TEST(all_is_there_again, .to = 4)
 {
 	bool clean = _i & 2;
-
 	state.options.durable = _i & 1;
 	state_open();
 	fill();
@@ -104,7 +100,6 @@ TEST(the_largest_cells)
 						  STORE_RESULT_BYTES_MAX};
 	char text[STORE_TENSOR_BYTES_MAX];
 	size_t bytes;
-
 	state_open();
 	for (unsigned i = 0; i < sizeof(text); i++)
 		text[i] = (char)(i * 7);
@@ -157,7 +152,6 @@ TEST(a_transaction_is_what_was_committed, .to = 2)
 TEST(many_transactions_at_once)
 {
 	char text[20];
-
 	state.options.durable = true;
 	state_open();
 	for (unsigned round = 0; round < 3; round++) {
@@ -185,7 +179,6 @@ TEST(writes_under_way, .to = 2)
 {
 	const struct store_found_write *found;
 	struct store_write *one, *two, *three;
-
 	state.options.durable = _i;
 	state_open();
 	ck_assert_int_eq(store_write_begin(state.store, 1, 0, 10, &one), 0);
@@ -215,7 +208,6 @@ TEST(writes_together, .to = 2)
 {
 	static struct store_note notes[STORE_WRITES_MAX + 1];
 	const struct store_found_write *found;
-
 	state.options.durable = _i;
 	state_open();
 	for (unsigned i = 0; i < STORE_WRITES_MAX; i++)
@@ -239,7 +231,6 @@ TEST(as_many_writes_as_there_may_be)
 	static struct store_write *writes[STORE_WRITES_MAX];
 	const struct store_found_write *found;
 	struct store_write *more;
-
 	state_open();
 	for (unsigned round = 0; round < 2; round++) {
 		for (unsigned i = 0; i < STORE_WRITES_MAX; i++)

@@ -19,7 +19,6 @@ TEST(sizes_are_read)
 		     {"8GiB", INT64_C(8) << 30},
 		     {"9223372036854775807", INT64_MAX},
 		     {"8589934591G", INT64_C(8589934591) << 30}};
-
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int64_t bytes = -1;
 		ck_assert_msg(npumem_bytes_parse(cases[i].text, &bytes), "%s", cases[i].text);
@@ -52,7 +51,6 @@ TEST(what_is_none_is_refused)
 					    "8589934592G",
 					    "18446744073709551616",
 					    "99999999999999999999999999"};
-
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int64_t bytes = -7;
 		ck_assert_msg(!npumem_bytes_parse(cases[i], &bytes), "%s", cases[i]);
@@ -74,7 +72,6 @@ TEST(sizes_are_told_exactly)
 		     {(uint64_t)2048 << 30, "2048 GiB"},
 		     {UINT64_MAX, "18446744073709551615"}};
 	char text[NPUMEM_BYTES_TEXT_BYTES];
-
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		ck_assert_str_eq(npumem_bytes_text(cases[i].bytes, text), cases[i].text);
 }

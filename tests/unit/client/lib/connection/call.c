@@ -19,7 +19,6 @@ static void *answer_late(void *context)
 	const struct peer *peer = context;
 	Npumem__V1__Request *fill = peer_request(peer), *cancel = peer_request(peer);
 	Npumem__V1__Cancelled cancelled = NPUMEM__V1__CANCELLED__INIT;
-
 	ck_assert_int_eq(fill->call_case, NPUMEM__V1__REQUEST__CALL_FILL);
 	ck_assert_int_eq(cancel->call_case, NPUMEM__V1__REQUEST__CALL_CANCEL);
 	ck_assert_uint_eq(cancel->cancel->request_id, fill->id);

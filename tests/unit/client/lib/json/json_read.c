@@ -153,7 +153,6 @@ TEST(what_is_written_is_read)
 								  &npumem__v1__record_entry__descriptor};
 	struct failing memory = {.calls = 0};
 	ProtobufCAllocator allocator = {take, give, &memory};
-
 	state = 7;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		ProtobufCMessage *message = draw_message(types[i % 3], &allocator, 0), *read = NULL;
@@ -175,7 +174,6 @@ TEST(anything_may_come)
 	static const char characters[] = "{}[]\":,\\u0d8n1e-.x \x01\x80";
 	struct failing memory = {.calls = 0};
 	ProtobufCAllocator allocator = {take, give, &memory};
-
 	state = 11;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		ProtobufCMessage *message = draw_message(&npumem__v1__request__descriptor, &allocator, 0), *read;
@@ -218,7 +216,6 @@ TEST(other_ways_to_say_it)
 		" {\t\"tensor\" :\n{ \"name\":\"\\u0078\\u00E9\\ud83d\\ude00\\n\\/\", \"handle\": \"17\" } , "
 		"\"first\":\"-5\", \"count\":null, \"data\": \"-_8\" } ",
 		&allocator);
-
 	ck_assert_str_eq(write->tensor->name, "x\xc3\xa9\xf0\x9f\x98\x80\n/");
 	ck_assert_uint_eq(write->tensor->handle, 17);
 	ck_assert_int_eq(write->first, -5);
@@ -271,7 +268,6 @@ TEST(what_is_wrong_is_named)
 	};
 	struct failing memory = {.calls = 0};
 	ProtobufCAllocator allocator = {take, give, &memory};
-
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct npumem_error error;
 		ProtobufCMessage *read;

@@ -22,7 +22,6 @@ static void sample(struct records *records, uint64_t snapshot)
 {
 	uint64_t handles[] = {3, 4};
 	uint32_t local[] = {5, 6};
-
 	records_begin(records);
 	Npumem__V1__RecordEntry entry = {MESSAGE(record_entry), .before = true, .n_handles = 2,
 					 .handles = handles};
@@ -78,7 +77,6 @@ TEST(it_is_told_by_its_manifest)
 {
 	struct scene scene;
 	char name[4200];
-
 	scene_init(&scene);
 	ck_assert(npumem_replay_has_snapshot(scene.replay));
 	refused(&scene, "not a snapshot, or none any more");
@@ -111,7 +109,6 @@ TEST(without_one_tensors_of_before_are_for_a_report_alone)
 	static struct records records;
 	const struct npumem_replay_result *result;
 	struct scene scene;
-
 	sample(&records, 0);
 	ck_assert_int_eq(open_record(&scene, &records), 0);
 	ck_assert(!npumem_replay_has_snapshot(scene.replay));
@@ -126,11 +123,9 @@ TEST(what_is_of_before_is_nothing_else)
 	static struct records records;
 	uint8_t bytes[] = {8, 1};
 	Npumem__V1__Shared shared = NPUMEM__V1__SHARED__INIT;
-
 	for (unsigned i = 0; i < 3; i++) {
 		Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
 		struct scene scene;
-
 		entry.before = true;
 		if (i == 0)
 			entry.request = (ProtobufCBinaryData){sizeof(bytes), bytes};

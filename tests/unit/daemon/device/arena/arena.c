@@ -335,7 +335,6 @@ static double microseconds(void)
 static void slice(struct arena *arena, uint64_t largest, uint32_t n_rounds)
 {
 	uint64_t offset;
-
 	for (uint32_t i = 0; i < n_rounds; i++) {
 		ck_assert_uint_eq(arena_largest_free(arena), largest);
 		ck_assert_int_eq(arena_alloc(arena, 644, 128, NULL, &offset), 1);

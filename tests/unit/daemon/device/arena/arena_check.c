@@ -73,7 +73,6 @@ TEST(test_neighbours_and_starts)
 TEST(test_heaps_of_free_blocks)
 {
 	uint64_t hole = 2, nobody = 5; /* lines */
-
 	WRONG(sound.arena->heaps[hole], &sound.arena->edge, "a heap is empty");
 	WRONG(sound.arena->heaps[hole], sound.first, "a heap is out of order");
 	WRONG(sound.arena->heaps[hole], sound.rest, "a heap is out of order");

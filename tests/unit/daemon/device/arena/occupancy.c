@@ -34,7 +34,6 @@ static void check_pieces(const struct occupancy *occupancy, int64_t npu_bytes, u
 {
 	unsigned n = 0, run = 0;
 	int64_t from, to;
-
 	for (unsigned i = 0; i < OCCUPANCY_CELLS; i++) {
 		run = is_cell_free(npu_bytes, i) ? run + 1 : 0;
 		n += run && run % piece == 0;
@@ -48,7 +47,6 @@ static void check_pieces(const struct occupancy *occupancy, int64_t npu_bytes, u
 	ck_assert(from >= to || is_free(from, to));
 	if (from < to) {
 		struct occupancy with = *occupancy;
-
 		occupancy_add(&with, npu_bytes, from, to, 1);
 		ck_assert_uint_eq(occupancy_pieces(&with, piece), occupancy_pieces(occupancy, piece));
 	}
@@ -59,7 +57,6 @@ static void check_gaps(const struct occupancy *a, const struct occupancy *b, int
 	static struct occupancy_gaps gaps;
 	int64_t from = oracle_between(random, 0, npu_bytes - 1), to = oracle_between(random, from + 1, npu_bytes);
 	int64_t run = 0, longest = 0;
-
 	memset(&gaps, 0, sizeof(gaps));
 	occupancy_gaps_update(&gaps, npu_bytes, a, b);
 	ck_assert(!occupancy_gaps_has(&gaps, npu_bytes, from, to) || is_free(from, to));
@@ -77,18 +74,15 @@ TEST(against_bytes, .to = sizeof(sizes) / sizeof(sizes[0]))
 	int64_t npu_bytes = sizes[_i];
 	uint64_t random = (uint64_t)_i;
 	struct occupancy sets[2];
-
 	memset(sets, 0, sizeof(sets));
 	memset(&tensors, 0, sizeof(tensors));
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		unsigned i = (unsigned)oracle_between(&random, 0, TENSORS - 1);
 		bool is_there = tensors.to[i];
-
 		if (!is_there) {
 			int64_t from = oracle_between(&random, 0, npu_bytes - 1);
 			int64_t most =
 				npu_bytes - from < npu_bytes / 20 + 1 ? npu_bytes - from : npu_bytes / 20 + 1;
-
 			tensors.from[i] = from;
 			tensors.to[i] = from + oracle_between(&random, 1, most);
 		}
@@ -104,12 +98,10 @@ TEST(pieces_between_tensors_of_one_set, .to = sizeof(sizes) / sizeof(sizes[0]))
 	int64_t npu_bytes = sizes[_i];
 	uint64_t random = (uint64_t)_i;
 	struct occupancy set;
-
 	memset(&set, 0, sizeof(set));
 	memset(&tensors, 0, sizeof(tensors));
 	for (unsigned i = 0; i < TENSORS / 2; i++) {
 		int64_t from = oracle_between(&random, 0, npu_bytes - 1);
-
 		tensors.from[i] = from;
 		tensors.to[i] = from + 1;
 		occupancy_add(&set, npu_bytes, from, from + 1, 1);
@@ -122,7 +114,6 @@ TEST(a_whole_npu)
 {
 	struct occupancy set, none;
 	struct occupancy_gaps gaps;
-
 	memset(&set, 0, sizeof(set));
 	memset(&none, 0, sizeof(none));
 	memset(&gaps, 0, sizeof(gaps));

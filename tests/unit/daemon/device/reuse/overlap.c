@@ -63,7 +63,6 @@ TEST(freeing_takes_none)
 static struct tensor *guest_at(int64_t npu, int64_t offset, int64_t w)
 {
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, w);
-
 	request.spec.layout = NPUMEM_COMPACT;
 	request.spec.start_npu = npu;
 	request.spec.address = npu * 512 + offset;

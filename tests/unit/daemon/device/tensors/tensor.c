@@ -32,7 +32,6 @@ static void equal_sizes(const struct npumem_place *a, const struct npumem_place 
 static void equal_parts(const struct tensor *tensor, const struct npumem_place *place)
 {
 	const struct npumem_blocks *blocks = &place->blocks;
-
 	ck_assert_int_eq(tensor_dtype(tensor), place->dtype);
 	ck_assert_int_eq(tensor_lanes(tensor), place->lanes);
 	ck_assert_int_eq(tensor_start_npu(tensor), place->start_npu);
@@ -51,7 +50,6 @@ static void equal_parts(const struct tensor *tensor, const struct npumem_place *
 static void holds(const struct tensor *tensor, const struct npumem_place *place)
 {
 	const struct npumem_place found = tensor_place(tensor);
-
 	ck_assert_int_eq(found.dtype, place->dtype);
 	ck_assert_int_eq(found.frac_bits, place->frac_bits);
 	ck_assert_int_eq(found.layout, place->layout);
@@ -74,7 +72,6 @@ static void keeps(const struct npumem_geometry *geometry, struct npumem_place *p
 {
 	struct tensor tensor;
 	int64_t last = (geometry->npu_bytes - place->bytes_per_npu) / place->align_bytes * place->align_bytes;
-
 	memset(&tensor, 0xff, sizeof(tensor));
 	tensor_set_place(&tensor, place);
 	holds(&tensor, place);
@@ -90,12 +87,10 @@ TEST(random_places)
 {
 	uint64_t random = 11;
 	unsigned n = 0;
-
 	for (unsigned i = 0; i < 20000; i++) {
 		struct npumem_geometry geometry = {oracle_between(&random, 1, 9), 1 << 16, 4, 64};
 		struct npumem_spec spec = random_place_spec(&random, &geometry);
 		struct npumem_place place;
-
 		if (npumem_place_resolve(&geometry, &spec, &place, NULL))
 			continue;
 		keeps(&geometry, &place);
@@ -108,7 +103,6 @@ static void largest(struct npumem_spec *spec)
 {
 	const struct npumem_geometry geometry = {NPUMEM_NPUS_MAX, NPUMEM_NPU_BYTES_MAX, 16, 128};
 	struct npumem_place place;
-
 	spec->start_npu = NPUMEM_NPUS_MAX - 1;
 	ck_assert_int_eq(npumem_place_resolve(&geometry, spec, &place, NULL), 0);
 	keeps(&geometry, &place);
@@ -121,7 +115,6 @@ TEST(largest_places)
 					     {1 << 30, 1, 1, 1},      {1, 1, 1, 1},	  {1, 1 << 10, 1, 1 << 29},
 					     {1, 1, 1 << 15, 1 << 15}};
 	struct npumem_spec spec;
-
 	for (unsigned i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 		npumem_spec_init(&spec);
 		spec.dtype = NPUMEM_FX8;
@@ -156,7 +149,6 @@ TEST(views)
 	const struct device_slice slice = {{0, 1, 0, 0}, {2, 8, 1, 7}}, part = {{0, 1, 0, 2}, {1, 3, 1, 5}};
 	const struct device_slice *const slices[] = {&slice, &part};
 	struct rig rig;
-
 	rig_open(&rig, 4, 4096);
 	struct device_request request = rig_matrix(NPUMEM_FX16, 2, 54, 7);
 	struct tensor *matrix = rig_place(&rig, &request), *view;

@@ -30,7 +30,6 @@ static uint64_t booked(void)
 static uint64_t fill_all(unsigned from)
 {
 	struct crowd_op ops[MANY + 1] = {{.kind = 'f', .first = "long", .value = 2}};
-
 	for (unsigned i = 0; i < MANY; i++)
 		ops[i + 1] = (struct crowd_op){.kind = 'f', .first = names[i], .value = 2};
 	return crowd_list(from, ops, MANY + 1);
@@ -40,7 +39,6 @@ static uint64_t fill_all(unsigned from)
 static void check_books(size_t bytes_before, uint64_t booked_before)
 {
 	uint64_t booked_since = booked() - booked_before;
-
 	ck_assert_uint_gt(crowd.world.n_bytes, bytes_before);
 	ck_assert_uint_le(crowd.world.n_bytes - bytes_before, booked_since + booked_since / 16);
 }
@@ -48,7 +46,6 @@ static void check_books(size_t bytes_before, uint64_t booked_before)
 TEST(short_ones_that_wait)
 {
 	uint64_t before, last = 0;
-
 	init();
 	before = booked();
 	size_t bytes = crowd.world.n_bytes;

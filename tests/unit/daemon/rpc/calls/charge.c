@@ -62,7 +62,6 @@ TEST(a_read_that_waits_holds_what_it_will_answer)
 {
 	Npumem__V1__ReadRequest request = NPUMEM__V1__READ_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "long");
-
 	init();
 	uint64_t before = has(LIMITS_REQUEST_BYTES);
 	request.tensor = &ref;

@@ -12,7 +12,6 @@ static void alloc_many(unsigned from, unsigned n)
 TEST(many_go_in_parts)
 {
 	enum { N = ENDING_PART + 44, PART = ENDING_PART };
-
 	ck_assert_int_eq(crowd_status(0, crowd_alloc(0, "x", SHORT_W)), 0);
 	alloc_many(1, N);
 	ck_assert_int_eq(world_n_tensors(&crowd.world), N + 1);

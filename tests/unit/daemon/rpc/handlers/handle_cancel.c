@@ -4,7 +4,6 @@
 static int cancel(uint64_t request)
 {
 	Npumem__V1__CancelRequest message = NPUMEM__V1__CANCEL_REQUEST__INIT;
-
 	message.request_id = request;
 	uint64_t id = CROWD_SEND(0, cancel, CANCEL, &message);
 	ck_assert_int_eq(crowd_status(0, id), 0);
@@ -62,7 +61,6 @@ TEST(what_is_there_already_goes_on_without_its_client)
 TEST(what_a_client_leaves_is_not_zeroed_under_a_reader)
 {
 	uint64_t alloc, copy;
-
 	alloc = crowd_alloc(1, "", LONG_W);
 	crowd_view(1, "v", crowd_reply(1, alloc)->allocated->tensors[0]->handle, "", 2 * LONG_W);
 	crowd_alloc(0, "copy", LONG_W);

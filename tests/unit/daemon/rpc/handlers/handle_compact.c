@@ -17,7 +17,6 @@ static void scatter(void)
 static uint64_t dry_run(unsigned from)
 {
 	Npumem__V1__CompactRequest request = NPUMEM__V1__COMPACT_REQUEST__INIT;
-
 	request.dry_run = true;
 	return CROWD_SEND(from, compact, COMPACT, &request);
 }
@@ -27,7 +26,6 @@ static uint64_t alloc_wait(unsigned from, const char *name, int64_t w)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-
 	allocation.spec = talk_spec(&spec, 8, w);
 	allocation.name = (char *)name;
 	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &list,
@@ -39,7 +37,6 @@ static uint64_t alloc_wait(unsigned from, const char *name, int64_t w)
 TEST(a_session_gets_its_token_beside_it)
 {
 	Npumem__V1__ResumeRequest request = NPUMEM__V1__RESUME_REQUEST__INIT;
-
 	scatter();
 	uint64_t compact = crowd_compact(2);
 	uint64_t resume = CROWD_SEND(0, resume, RESUME, &request);
@@ -51,7 +48,6 @@ TEST(a_session_gets_its_token_beside_it)
 static uint64_t linger(bool lingers)
 {
 	Npumem__V1__ResumeRequest request = NPUMEM__V1__RESUME_REQUEST__INIT;
-
 	request.linger = lingers;
 	return CROWD_SEND(0, resume, RESUME, &request);
 }
@@ -78,7 +74,6 @@ TEST(a_farewell_goes_first_where_nothing_is_before_it)
 TEST(it_comes_in_steps_and_nobody_notices)
 {
 	unsigned steps = 0;
-
 	scatter();
 	uint64_t dry = dry_run(2);
 	crowd_finish_all();
@@ -98,7 +93,6 @@ TEST(it_comes_in_steps_and_nobody_notices)
 	for (unsigned i = 0; i <= N; i++) {
 		const Npumem__V1__Move *is = crowd_reply(2, wet)->compacted->moves[i];
 		const Npumem__V1__Move *was = crowd_reply(2, dry)->compacted->moves[i];
-
 		ck_assert_int_eq(is->from_address, was->from_address);
 		ck_assert_int_eq(is->to_address, was->to_address);
 		ck_assert_int_eq(is->to_address, 128 * (int64_t)i);
@@ -111,7 +105,6 @@ TEST(it_comes_in_steps_and_nobody_notices)
 TEST(cancelled_it_ends_with_what_has_moved)
 {
 	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
-
 	scatter();
 	uint64_t compact = crowd_compact(2);
 	crowd_finish(0);
@@ -153,7 +146,6 @@ TEST(who_waits_for_room_is_served_at_its_end)
 {
 	enum { ALL_W = CROWD_NPU_BYTES };
 	uint64_t most, waits, compact;
-
 	scatter();
 	/* All but the gap, and as much behind the last. */
 	most = crowd_alloc(0, "most", ALL_W - 128 * (N + 2) - 128);
@@ -177,11 +169,9 @@ TEST(who_waits_for_room_is_served_at_its_end)
 TEST(host_memory_may_run_out_anywhere)
 {
 	bool hit = true;
-
 	for (size_t i = 1; hit; i++) {
 		uint64_t compact;
 		int status;
-
 		crowd_again();
 		scatter();
 		crowd.world.fail_at = crowd.world.n_allocs + i;
@@ -228,7 +218,6 @@ TEST(what_its_uid_lets_run_holds_nobody_else_back)
 TEST(others_do_not_keep_it_waiting_for_ever)
 {
 	uint64_t first, second, compact;
-
 	crowd_become(2, 1002);
 	crowd_alloc(0, "long", LONG_W);
 	crowd_alloc(2, "first", LONG_W);

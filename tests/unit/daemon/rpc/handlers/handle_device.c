@@ -6,7 +6,6 @@ TEST(info_tells_device_and_caller)
 {
 	Npumem__V1__InfoRequest request = NPUMEM__V1__INFO_REQUEST__INIT;
 	const Npumem__V1__Info *info;
-
 	ck_assert_int_eq(TALK(&talk, info, INFO, &request), 0);
 	info = talk.response->info;
 	ck_assert_int_eq(info->n_npus, 8);
@@ -34,7 +33,6 @@ TEST(shutdown_is_for_administrators)
 	struct session admin;
 	Npumem__V1__ShutdownRequest request = NPUMEM__V1__SHUTDOWN_REQUEST__INIT;
 	unsigned n = 0;
-
 	ck_assert_int_eq(session_init(&admin, &talk.world.service, 500, 0, NULL), 0);
 	talk.rpc->shut_down = count_shutdowns;
 	talk.rpc->ctx = &n;
@@ -51,7 +49,6 @@ TEST(stat_adds_up)
 {
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
 	const Npumem__V1__Stat *stat;
-
 	talk_tensor(&talk, "x");
 	ck_assert_int_eq(TALK(&talk, stat, STAT, &request), 0);
 	stat = talk.response->stat;
@@ -88,7 +85,6 @@ TEST(dump_gives_raw_bytes_to_whom_they_belong)
 static int plan(Npumem__V1__Spec *spec)
 {
 	Npumem__V1__PlanRequest request = NPUMEM__V1__PLAN_REQUEST__INIT;
-
 	request.spec = spec;
 	return TALK(&talk, plan, PLAN, &request);
 }
@@ -96,7 +92,6 @@ static int plan(Npumem__V1__Spec *spec)
 TEST(plan_answers_without_allocating)
 {
 	struct talk_spec spec;
-
 	ck_assert_int_eq(plan(talk_spec(&spec, 9, 16)), 0);
 	ck_assert_int_eq(talk.response->plan->place->channels_per_npu, 2);
 	ck_assert_int_eq(talk.response->plan->place->address_given_case, 0);
@@ -115,7 +110,6 @@ TEST(plan_answers_without_allocating)
 TEST(what_only_the_wire_can_get_wrong_in_a_spec)
 {
 	struct talk_spec spec;
-
 	ck_assert_int_eq(plan(NULL), NPUMEM_INVALID);
 	talk_spec(&spec, 8, 8)->dtype = (Npumem__V1__Dtype)77;
 	talk_fails(&talk, plan(&spec.spec), NPUMEM_INVALID, "dtype 77");
@@ -142,7 +136,6 @@ TEST(compact_moves_and_tells)
 {
 	Npumem__V1__CompactRequest request = NPUMEM__V1__COMPACT_REQUEST__INIT;
 	Npumem__V1__Ref ref, *list = &ref;
-
 	ref = talk_ref(talk_tensor(&talk, ""), "");
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.stranger, "theirs", 8, 16), 0);
 	uint64_t moved = talk_tensor(&talk, "mine");

@@ -37,7 +37,6 @@ static uint64_t submit(unsigned from)
 {
 	static const struct crowd_op ops[] = {{.kind = 'f', .first = "x"}, {.kind = 'f', .first = "x"}};
 	uint64_t id = crowd_list(from, ops, 2);
-
 	ck_assert_int_eq(crowd_status(from, id), -1);
 	return id;
 }
@@ -46,7 +45,6 @@ static uint64_t submit(unsigned from)
 static bool told(unsigned to, uint64_t id)
 {
 	struct reply_of *event = &crowd.peers[to].replies[0];
-
 	if (!event->turn)
 		return false;
 	ck_assert_str_eq(event->response->event->kind, "progress");
@@ -128,7 +126,6 @@ TEST(a_look_is_bounded)
 {
 	struct events_subscriber *followers[200];
 	unsigned told = 0;
-
 	begin();
 	crowd.world.service.limits.ordinary.most[LIMITS_FOLLOWERS] = 1000;
 	for (unsigned i = 0; i < 200; i++)
@@ -137,7 +134,6 @@ TEST(a_look_is_bounded)
 	for (unsigned i = 0; i < 3; i++) {
 		char name[] = {'a', (char)('0' + i), 0};
 		struct crowd_op ops[] = {{.kind = 'f', .first = name}, {.kind = 'f', .first = name}};
-
 		crowd_alloc(0, name, LONG_W);
 		crowd_list(0, ops, 2);
 	}
@@ -177,11 +173,9 @@ static struct {
 static void hear(void *ctx, struct buffer *out)
 {
 	size_t header, body;
-
 	(void)ctx;
 	for (size_t at = 0; at < out->used; at += header + body) {
 		Npumem__V1__Response *response;
-
 		ck_assert_int_eq(frame_parse(out->bytes + at, out->used - at, FRAME_BYTES_MAX, &header, &body),
 				 FRAME_COMPLETE);
 		response = npumem__v1__response__unpack(NULL, body, out->bytes + at + header);
@@ -202,7 +196,6 @@ static void hear(void *ctx, struct buffer *out)
 TEST(an_event_without_host_memory_is_counted_as_lost)
 {
 	enum { EVENTS = 200 };
-
 	for (size_t fail = 1; fail < 4; fail++) {
 		for (int extra = 0; extra < EVENTS_MESSAGE_BYTES; extra += 9) {
 			struct event event = {.kind = EVENTS_PROGRESS};

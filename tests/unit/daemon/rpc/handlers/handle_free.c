@@ -4,7 +4,6 @@
 static uint64_t list(unsigned from)
 {
 	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
-
 	return CROWD_SEND(from, list, LIST, &request);
 }
 
@@ -38,7 +37,6 @@ static uint64_t rename_to(unsigned from, const char *old, const char *name)
 static size_t n_listed(unsigned from)
 {
 	uint64_t id = list(from);
-
 	ck_assert_int_eq(crowd_status(from, id), 0);
 	return crowd_reply(from, id)->list->n_tensors;
 }
@@ -49,7 +47,6 @@ TEST(a_name_is_free_when_the_free_takes_effect)
 {
 	static const char strangers[] = "1001:A";
 	uint64_t free, open, alloc, view, renamed;
-
 	crowd_become(2, 1002);
 	crowd_alloc(0, "A", LONG_W);
 	crowd_alloc(0, "B", LONG_W);
@@ -86,7 +83,6 @@ TEST(a_name_is_free_when_the_free_takes_effect)
 TEST(who_may_do_less_waits_to_see_too)
 {
 	Npumem__V1__Ref ref = talk_ref(0, "A");
-
 	crowd_become(1, 1002);
 	crowd_alloc(0, "A", LONG_W);
 	Npumem__V1__GrantRequest request = {MESSAGE(grant_request), .tensor = &ref, .uid = 1002,
@@ -127,7 +123,6 @@ TEST(nobody_goes_before_a_free_that_has_arrived)
 {
 	Npumem__V1__Ref refs[2] = {talk_ref(0, "A"), talk_ref(0, "C")}, *both[2] = {&refs[0], &refs[1]};
 	uint64_t renamed, free;
-
 	crowd_alloc(0, "C", LONG_W);
 	crowd_fill(1, "C", 1);
 	renamed = rename_to(1, "A", "Q");
@@ -150,7 +145,6 @@ TEST(a_payload_before_it_does_not_keep_it_on_the_loop, .to = 2)
 	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
 	Npumem__V1__Request first = NPUMEM__V1__REQUEST__INIT, request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "slow"), *refs = &ref;
-
 	crowd_slow("slow");
 	Npumem__V1__WriteRequest write = {MESSAGE(write_request), .tensor = &ref,
 					  .data = (ProtobufCBinaryData){sizeof(payload), payload}};

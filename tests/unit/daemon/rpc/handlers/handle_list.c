@@ -6,7 +6,6 @@ FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
 TEST(list_shows_a_session_what_it_sees)
 {
 	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
-
 	ck_assert_int_eq(TALK(&talk, list, LIST, &request), 0);
 	ck_assert_ptr_nonnull(talk.response->list);
 	ck_assert_uint_eq(talk.response->list->n_tensors, 0);
@@ -42,7 +41,6 @@ static void add_small(struct session *session, unsigned n)
 	struct device_request request = world_request(1, 4);
 	const char *name = "";
 	struct tensor *tensor;
-
 	request.spec.layout = NPUMEM_COMPACT;
 	while (n--)
 		ck_assert_int_eq(tensors_alloc(session, &request, &name, 1, &tensor, &talk.world.error), 0);
@@ -77,7 +75,6 @@ TEST(a_page_looks_at_so_many)
 {
 	static const struct device_options options = {
 		.geometry = {.n_npus = 1, .npu_bytes = 1 << 20, .n_banks = 1, .eu_bytes = 128}};
-
 	talk_again(&talk, &options);
 	add_small(&talk.session, 1);
 	add_small(&talk.stranger, 8000);
@@ -100,7 +97,6 @@ TEST(a_page_looks_at_so_many)
 static uint64_t send_list(unsigned from, uint64_t after)
 {
 	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
-
 	request.after = after;
 	return CROWD_SEND(from, list, LIST, &request);
 }
@@ -116,7 +112,6 @@ TEST(large_tensors_are_counted_elsewhere)
 {
 	struct device_slice slice = {.to = {1, 8, 1, CROWD_SLOW_W - 1}};
 	struct tensor *base, *view;
-
 	base = crowd_slow("slow");
 	for (const char *name = "a"; name; name = *name == 'a' ? "b" : *name == 'b' ? "c" : NULL)
 		ck_assert_int_eq(tensors_view(&crowd.peers[0].session, base, name, "", &slice, NULL, NULL, &view,
@@ -160,10 +155,8 @@ TEST(large_tensors_are_counted_elsewhere)
 TEST(no_memory_to_count_elsewhere)
 {
 	bool hit = true;
-
 	for (size_t i = 1; hit; i++) {
 		uint64_t id;
-
 		crowd_again();
 		crowd_slow("slow");
 		crowd.world.fail_at = crowd.world.n_allocs + i;
@@ -189,7 +182,6 @@ TEST(a_page_of_nested_tensors)
 	struct tensor *tensor;
 	uint64_t next = 0;
 	unsigned n = 0;
-
 	talk_again(&talk, &options);
 	request.spec.layout = NPUMEM_STRIDED;
 	request.reuse = NPUMEM_UNCHECKED;

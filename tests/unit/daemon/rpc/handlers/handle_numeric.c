@@ -28,13 +28,11 @@ TEST(formats_of_results)
 		{NPUMEM__V1__NUMERIC_REQUEST__QUESTION_DIV, 16, 16, 7, 10, 9, 6},
 		{NPUMEM__V1__NUMERIC_REQUEST__QUESTION_DIV, 7, 8, 3, 12, 4, -4},
 	};
-
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
 		Npumem__V1__NumericFormat x = format(cases[i].m1, cases[i].n1),
 					  y = format(cases[i].m2, cases[i].n2);
 		const Npumem__V1__NumericResult *result;
-
 		Npumem__V1__NumericPair pair = {MESSAGE(numeric_pair), .x = &x, .y = &y};
 		request.mul = &pair;
 		ck_assert_int_eq(ask(&request, cases[i].question), 0);
@@ -74,7 +72,6 @@ TEST(a_bound)
 	Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
 	Npumem__V1__NumericTerms terms = NPUMEM__V1__NUMERIC_TERMS__INIT;
 	const int question = NPUMEM__V1__NUMERIC_REQUEST__QUESTION_BOUND;
-
 	request.bound = &terms;
 	terms.data_dtype = terms.weights_dtype = NPUMEM__V1__DTYPE__FX16;
 	terms.n = 512;
@@ -129,7 +126,6 @@ static void convolution_init(struct convolution *to)
 		const char *role;
 		int64_t frac_bits;
 	} operands[] = {{"in", 11}, {"weights", 15}, {"bias", 26}, {"out", 2}};
-
 	npumem__v1__numeric_request__init(&to->request);
 	npumem__v1__numeric_advise__init(&to->advise);
 	npumem__v1__param__init(&to->param);
@@ -171,7 +167,6 @@ static int ask_convolution(struct convolution *convolution)
 TEST(a_convolution)
 {
 	struct convolution convolution;
-
 	convolution_init(&convolution);
 	ck_assert_int_eq(ask_convolution(&convolution), 0);
 	const Npumem__V1__NumericAdvice *advice = talk.response->numeric->advice;
@@ -213,7 +208,6 @@ TEST(a_convolution)
 TEST(advice_refused)
 {
 	struct convolution convolution;
-
 	convolution_init(&convolution);
 	convolution.operands[2].frac_bits = 27;
 	talk_fails(&talk, ask_convolution(&convolution), NPUMEM_INVALID,
@@ -245,7 +239,6 @@ TEST(advice_refused)
 TEST(no_question)
 {
 	Npumem__V1__NumericRequest request = NPUMEM__V1__NUMERIC_REQUEST__INIT;
-
 	talk_fails(&talk, ask(&request, 0), NPUMEM_INVALID,
 		   "a numeric question of a kind that this daemon does not know");
 }

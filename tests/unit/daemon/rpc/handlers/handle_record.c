@@ -27,7 +27,6 @@ FIXTURE_OBJECT(struct talk, talk, talk_with_admin(&talk), end_with_admin(&talk))
 static int record(struct session *session, int action)
 {
 	Npumem__V1__RecordRequest request = NPUMEM__V1__RECORD_REQUEST__INIT;
-
 	request.action = (Npumem__V1__RecordAction)action;
 	return TALK_AS(&talk, session, record, RECORD, &request);
 }
@@ -71,7 +70,6 @@ static void submit_two(uint64_t handle, uint64_t missing)
 			      *list[] = {&operations[0], &operations[1]};
 	Npumem__V1__ReadRequest reads[2] = {NPUMEM__V1__READ_REQUEST__INIT, NPUMEM__V1__READ_REQUEST__INIT};
 	Npumem__V1__Ref refs[2] = {talk_ref(handle, ""), talk_ref(missing, "")};
-
 	for (unsigned i = 0; i < 2; i++) {
 		reads[i].tensor = &refs[i];
 		operations[i].kind_case = NPUMEM__V1__OPERATION__KIND_READ;
@@ -86,7 +84,6 @@ TEST(each_answer_is_told)
 	struct seen seen[6];
 	uint8_t data[128];
 	uint64_t x;
-
 	memset(data, 5, sizeof(data));
 	ck_assert_int_eq(record(&admin, NPUMEM__V1__RECORD_ACTION__RECORD_START), 0);
 	x = talk_tensor(&talk, "x");
@@ -109,7 +106,6 @@ TEST(each_answer_is_told)
 	ck_assert_uint_eq(recorded->n_entries, 6);
 	for (unsigned i = 0; i < 6; i++) {
 		const Npumem__V1__RecordEntry *entry = recorded->entries[i];
-
 		ck_assert_uint_eq(entry->number, i + 1);
 		ck_assert_int_eq((int)entry->status, seen[i].status);
 		ck_assert_msg(entry->digest == seen[i].digest, "answer %u", i);
@@ -127,7 +123,6 @@ TEST(what_is_long_is_told_in_parts)
 	static uint8_t message[1400 << 10] = {1 << 3, 7};
 	size_t bytes = 0;
 	unsigned n_parts = 0, n_takes = 0;
-
 	ck_assert_int_eq(record(&admin, NPUMEM__V1__RECORD_ACTION__RECORD_START), 0);
 	/* Garbage is recorded like anything else. */
 	talk_bytes(&talk, &talk.session, message, sizeof(message));
@@ -136,7 +131,6 @@ TEST(what_is_long_is_told_in_parts)
 		ck_assert_uint_le(talk.out.used, (1 << 20) + 1024);
 		for (size_t i = 0; i < talk.response->recorded->n_entries; i++) {
 			const Npumem__V1__RecordEntry *entry = talk.response->recorded->entries[i];
-
 			ck_assert_uint_eq(entry->number, 1);
 			ck_assert_int_eq(entry->part, bytes + entry->request.len < sizeof(message));
 			ck_assert_mem_eq(entry->request.data, message + bytes, entry->request.len);
@@ -155,7 +149,6 @@ TEST(what_is_long_is_told_in_parts)
 static uint64_t crowd_record(unsigned from, int action)
 {
 	Npumem__V1__RecordRequest request = NPUMEM__V1__RECORD_REQUEST__INIT;
-
 	request.action = (Npumem__V1__RecordAction)action;
 	return CROWD_SEND(from, record, RECORD, &request);
 }
@@ -163,7 +156,6 @@ static uint64_t crowd_record(unsigned from, int action)
 TEST(the_end_waits_and_holds_up_what_touches)
 {
 	const Npumem__V1__Recorded *recorded;
-
 	crowd_become(2, ADMIN);
 	ck_assert_int_eq(crowd_status(2, crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START)), 0);
 	crowd_alloc(0, "a", SHORT_W);
@@ -233,7 +225,6 @@ TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
 	Npumem__V1__Operand operands[ROLES], *roles[ROLES];
 	char names[ROLES][8];
 	Npumem__V1__Ref a = talk_ref(0, "a"), b = talk_ref(0, "b");
-
 	crowd_become(2, ADMIN);
 	crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 	crowd_alloc(0, "a", SHORT_W);
@@ -297,7 +288,6 @@ TEST(a_message_that_was_cut_short_is_not_missing)
 {
 	static const uint8_t head[] = {8, 9};
 	struct npumem_error error;
-
 	crowd_become(2, ADMIN);
 	crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 	npumem_error_clear(&error);
@@ -311,13 +301,11 @@ TEST(a_submit_in_steps)
 {
 	static const struct crowd_op ops[] = {
 		{1, 'r', "A", NULL, 0}, {1, 'k', "B", "C", 0}, {0, 'f', "a", NULL, 3}};
-
 	crowd_become(2, ADMIN);
 	crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 	crowd_alloc(0, "a", SHORT_W);
 	for (const char *c = "ABC"; *c; c++) {
 		char name[2] = {*c, 0};
-
 		crowd_alloc(0, name, LONG_W);
 		crowd_fill(0, name, *c);
 		crowd_finish_all();
@@ -339,12 +327,10 @@ TEST(a_submit_in_steps)
 TEST(every_allocation_may_fail)
 {
 	bool hit = true;
-
 	for (size_t i = 1; hit; i++) {
 		uint64_t stop, take, requests[3];
 		bool is_lost = false;
 		size_t n = 0;
-
 		crowd_again();
 		crowd_become(2, ADMIN);
 		crowd_record(2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
@@ -364,7 +350,6 @@ TEST(every_allocation_may_fail)
 		if (crowd_status(2, take) == 0) {
 			const Npumem__V1__Recorded *recorded = crowd_reply(2, take)->recorded;
 			size_t told = 0;
-
 			/* A stop for which there was no memory may be among them. */
 			for (size_t k = 0; k < recorded->n_entries; k++)
 				told += recorded->entries[k]->session == crowd.peers[0].session.id;

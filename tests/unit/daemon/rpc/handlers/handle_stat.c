@@ -13,7 +13,6 @@ static int stat(struct session *session, bool details, bool reset)
 TEST(only_its_own_uid_and_sessions)
 {
 	struct session root;
-
 	session_init(&root, &talk.world.service, 0, 0, NULL);
 	ck_assert_int_eq(stat(&talk.stranger, true, false), 0);
 	ck_assert_uint_eq(talk.response->stat->n_uids, 1);
@@ -31,7 +30,6 @@ TEST(only_its_own_uid_and_sessions)
 TEST(only_administrators_reset)
 {
 	struct session root;
-
 	session_init(&root, &talk.world.service, 0, 0, NULL);
 	ck_assert_int_eq(stat(&talk.session, false, true), NPUMEM_PERMISSION_DENIED);
 	ck_assert_int_eq(stat(&root, false, true), 0);
@@ -48,7 +46,6 @@ static uint32_t account_of_1001(const void *accounts, uint32_t uid)
 TEST(subordinate_uids_are_their_user)
 {
 	struct session sub;
-
 	talk.world.service.limits.account = account_of_1001;
 	session_init(&sub, &talk.world.service, 200000, 0, NULL);
 	for (unsigned i = 0; i < 2; i++) {
@@ -68,7 +65,6 @@ enum { MANY = 16000, STEP_MOST = 256 };
 static uint64_t ask_details(unsigned from)
 {
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
-
 	request.details = true;
 	return CROWD_SEND(from, stat, STAT, &request);
 }
@@ -76,7 +72,6 @@ static uint64_t ask_details(unsigned from)
 static struct session *begin_many(void)
 {
 	struct session *sessions = calloc(MANY, sizeof(*sessions));
-
 	for (unsigned i = 0; i < MANY; i++)
 		ck_assert_int_eq(session_init(&sessions[i], &crowd.world.service, 2000 + i % 100, 1, NULL), 0);
 	return sessions;
@@ -92,7 +87,6 @@ static void end_many(struct session *sessions, unsigned from)
 TEST(very_many_sessions_take_many_turns)
 {
 	unsigned turns = 0;
-
 	crowd_become(0, 0);
 	struct session *sessions = begin_many();
 	loop_turns_begin(crowd.rpc);
@@ -100,7 +94,6 @@ TEST(very_many_sessions_take_many_turns)
 	while (crowd_status(0, id) < 0) {
 		/* Others' requests run in between. */
 		uint64_t alloc = crowd_alloc(1, "", SHORT_W);
-
 		ck_assert(loop_turns_one(crowd.rpc));
 		ck_assert_int_eq(crowd_status(1, alloc), 0);
 		turns++;
@@ -127,7 +120,6 @@ TEST(sessions_end_and_begin_while_they_are_listed)
 	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
 	unsigned ended = 0, n_late = 0;
 	uint64_t ids[2];
-
 	crowd_become(0, 0);
 	sessions = begin_many();
 	loop_turns_begin(crowd.rpc);
@@ -171,10 +163,8 @@ TEST(sessions_end_and_begin_while_they_are_listed)
 TEST(host_memory_may_run_out)
 {
 	bool hit = true;
-
 	for (size_t i = 1; hit; i++) {
 		uint64_t id;
-
 		crowd_again();
 		crowd.world.fail_at = crowd.world.n_allocs + i;
 		id = ask_details(0);

@@ -22,7 +22,6 @@ static int alloc_many(size_t n, int reuse)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, **list = calloc(n + 1, sizeof(*list));
-
 	allocation.spec = talk_spec(&spec, 8, 4);
 	allocation.spec->layout = NPUMEM__V1__LAYOUT__COMPACT;
 	allocation.reuse = (Npumem__V1__Reuse)reuse;
@@ -62,7 +61,6 @@ TEST(the_longest_tensor_fits_its_room)
 	struct talk_spec spec;
 	char name[NPUMEM_NAME_BYTES_MAX + 1];
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-
 	memset(name, 'n', NPUMEM_NAME_BYTES_MAX);
 	name[NPUMEM_NAME_BYTES_MAX] = 0;
 	allocation.name = name;
@@ -95,7 +93,6 @@ TEST(views_are_slices_or_reshapes)
 {
 	Npumem__V1__Dims from = NPUMEM__V1__DIMS__INIT, to = NPUMEM__V1__DIMS__INIT;
 	uint64_t base;
-
 	base = talk_tensor(&talk, "base");
 	from.c = 2;
 	to.n = 1;
@@ -135,7 +132,6 @@ static int open_as(struct session *session, uint64_t handle, const char *name)
 {
 	Npumem__V1__OpenRequest request = NPUMEM__V1__OPEN_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(handle, name);
-
 	request.tensor = &ref;
 	return TALK_AS(&talk, session, open, OPEN, &request);
 }
@@ -143,7 +139,6 @@ static int open_as(struct session *session, uint64_t handle, const char *name)
 TEST(free_and_then_it_is_not_there)
 {
 	Npumem__V1__FreeRequest none = NPUMEM__V1__FREE_REQUEST__INIT;
-
 	uint64_t handle = talk_tensor(&talk, "x");
 	ck_assert_int_eq(open_as(&talk.neighbour, 0, "x"), 0);
 	ck_assert_uint_eq(talk.response->tensor->handle, handle);
@@ -171,7 +166,6 @@ static int seal(uint64_t handle)
 {
 	Npumem__V1__SealRequest request = NPUMEM__V1__SEAL_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(handle, "");
-
 	request.tensor = handle ? &ref : NULL;
 	return TALK(&talk, seal, SEAL, &request);
 }
@@ -219,7 +213,6 @@ TEST(a_rename_takes_effect_where_it_was_sent)
 TEST(others_come_while_a_rename_waits)
 {
 	uint64_t renamed[2], freed, taken;
-
 	crowd_alloc(0, "a", LONG_W);
 	crowd_alloc(0, "x", LONG_W);
 	crowd_fill(1, "a", 1);

@@ -8,7 +8,6 @@ enum { ADMIN = 500, N_SMALL = 70 /* more than a page */ };
 static uint64_t ask(unsigned from, int action)
 {
 	Npumem__V1__RecordRequest request = NPUMEM__V1__RECORD_REQUEST__INIT;
-
 	request.action = (Npumem__V1__RecordAction)action;
 	return CROWD_SEND(from, record, RECORD, &request);
 }
@@ -22,12 +21,10 @@ static void init(void)
 static size_t before(const Npumem__V1__Recorded *recorded, size_t *n)
 {
 	size_t n_tensors = 0;
-
 	*n = 0;
 	for (size_t at = 0; at < recorded->n_entries; at++) {
 		const Npumem__V1__RecordEntry *entry = recorded->entries[at];
 		Npumem__V1__Response *answer;
-
 		ck_assert_uint_eq(entry->number, at + 1);
 		if (!entry->before)
 			continue;
@@ -48,11 +45,9 @@ static size_t before(const Npumem__V1__Recorded *recorded, size_t *n)
 TEST(all_tensors_are_in_it)
 {
 	size_t n;
-
 	init();
 	for (unsigned i = 0; i < N_SMALL; i++) {
 		char name[16];
-
 		snprintf(name, sizeof(name), "t%u", i);
 		crowd_alloc(i % 2, name, SHORT_W);
 	}
@@ -78,7 +73,6 @@ TEST(all_tensors_are_in_it)
 TEST(others_go_on_meanwhile)
 {
 	size_t n;
-
 	init();
 	crowd_slow("A");
 	uint64_t watch = ask(2, NPUMEM__V1__RECORD_ACTION__RECORD_WATCH);
@@ -104,7 +98,6 @@ TEST(others_go_on_meanwhile)
 TEST(what_waits_when_it_begins_is_in_it)
 {
 	size_t n;
-
 	init();
 	crowd_alloc(0, "A", LONG_W);
 	crowd_fill(0, "A", 1);
@@ -134,10 +127,8 @@ TEST(who_asked_is_gone)
 TEST(every_allocation_may_fail)
 {
 	bool hit = true;
-
 	for (size_t i = 1; hit; i++) {
 		uint64_t watch;
-
 		crowd_again();
 		init();
 		crowd_alloc(0, "a", SHORT_W);

@@ -73,7 +73,6 @@ static int alloc(uint64_t id, bool again, size_t n)
 {
 	Npumem__V1__Allocation allocations[TENSORS], *list[TENSORS];
 	struct talk_spec specs[TENSORS];
-
 	ck_assert_uint_le(n, TENSORS);
 	for (size_t i = 0; i < n; i++) {
 		npumem__v1__allocation__init(&allocations[i]);
@@ -104,7 +103,6 @@ static int submit(uint64_t id, bool again, const uint64_t *handles, uint64_t las
 	Npumem__V1__Operation operations[OPERATIONS], *list[OPERATIONS];
 	Npumem__V1__FillRequest fills[2];
 	Npumem__V1__ReadRequest reads[2];
-
 	for (unsigned i = 0; i < OPERATIONS; i++) {
 		npumem__v1__operation__init(&operations[i]);
 		list[i] = &operations[i];
@@ -154,7 +152,6 @@ static int value(uint64_t handle)
 TEST(an_allocation_is_known_whole_or_refused)
 {
 	uint64_t handles[2];
-
 	ck_assert_int_eq(alloc(5, false, 2), 0);
 	handles[0] = made(0);
 	handles[1] = made(1);
@@ -175,7 +172,6 @@ TEST(an_allocation_is_known_whole_or_refused)
 TEST(what_may_have_been_done_is_not_done_again)
 {
 	uint64_t handles[TENSORS];
-
 	three_tensors(handles);
 	scene.session->forgotten_below = 10;
 	ck_assert_int_eq(submit(9, true, handles, handles[0]), NPUMEM_ABORTED);
@@ -190,7 +186,6 @@ TEST(what_may_have_been_done_is_not_done_again)
 TEST(what_was_done_for_good_is_not_done_again)
 {
 	uint64_t handles[TENSORS];
-
 	three_tensors(handles);
 	ck_assert_int_eq(submit(9, false, handles, handles[0]), 0);
 	ck_assert_int_eq(submit(9, true, handles, handles[0]), NPUMEM_ABORTED);
@@ -200,7 +195,6 @@ TEST(what_was_done_for_good_is_not_done_again)
 TEST(what_was_refused_is_not_among_what_was_done)
 {
 	uint64_t handles[TENSORS];
-
 	three_tensors(handles);
 	ck_assert_int_eq(submit(9, false, handles, handles[2]), NPUMEM_FAILED_PRECONDITION);
 	ck_assert_uint_eq(scene.talk.response->submitted->n_done, OPERATIONS - 1);
@@ -211,7 +205,6 @@ TEST(what_was_refused_is_not_among_what_was_done)
 TEST(the_next_process_knows_what_was_done_for_good)
 {
 	uint64_t handles[TENSORS];
-
 	three_tensors(handles);
 	ck_assert_int_eq(submit(9, false, handles, handles[0]), 0);
 	scene_restart(&scene);
@@ -225,7 +218,6 @@ TEST(the_next_process_knows_what_was_done_for_good)
 TEST(what_begins_anew_counts_from_the_beginning)
 {
 	uint64_t handles[TENSORS];
-
 	three_tensors(handles);
 	scene.session->request = 9;
 	ck_assert_int_eq(results_prepare(scene.session, 0, &scene.kept.world.error), 0);
@@ -241,7 +233,6 @@ static bool is_kept(uint64_t id, bool again)
 {
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 	struct call call = {.request = &request, .session = scene.session, .id = id};
-
 	request.again = again;
 	return replayed_is_kept(&call);
 }

@@ -53,7 +53,6 @@ TEST(nothing_else_is_done_with_it)
 {
 	const struct crowd_op ops[] = {{.kind = 'f', .first = "mine", .value = 4},
 				       {.kind = 'c', .first = "mine", .second = "1001:a"}};
-
 	init(NPUMEM__V1__ACCESS__ACCESS_READ);
 	crowd_alloc(OTHER, "mine", LONG_W);
 	grant("a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
@@ -71,7 +70,6 @@ TEST(nothing_else_is_done_with_it)
 TEST(each_of_a_long_list_is_looked_at)
 {
 	struct crowd_op ops[3 * BINDING_FEW];
-
 	init(NPUMEM__V1__ACCESS__ACCESS_READ);
 	crowd_alloc(OTHER, "mine", SHORT_W);
 	for (unsigned i = 0; i < 3 * BINDING_FEW; i++)
@@ -100,7 +98,6 @@ TEST(a_grant_waits_for_who_looks)
 TEST(what_only_its_owner_may)
 {
 	Npumem__V1__Ref ref = talk_ref(0, "1001:a");
-
 	init(NPUMEM__V1__ACCESS__ACCESS_WRITE);
 	crowd_finish_all();
 	Npumem__V1__GrantRequest request = {MESSAGE(grant_request), .tensor = &ref, .uid = 1003,

@@ -12,7 +12,6 @@ static struct tensor *columns(const char *name, int64_t from, int64_t to)
 {
 	struct device_slice slice = {{0, 0, 0, from}, {1, 8, 1, to}};
 	struct tensor *view;
-
 	ck_assert_int_eq(tensors_view(&session, root, name, "", &slice, NULL, NULL, &view, &world.error), 0);
 	return view;
 }
@@ -68,7 +67,6 @@ TEST(what_kernels_write)
 	struct op_operand operands[] = {{.role = "in", .tensor = left}, {.role = "out", .tensor = right}};
 	struct op copy = {.kind = OP_COPY, .tensor = right, .source = left};
 	struct op run = {.kind = OP_RUN, .kernel = NPUMEM_KERNEL_RELU, .operands = operands, .n_operands = 2};
-
 	claim_op(&claim, &copy);
 	ck_assert(only()->writes && !only()->footprint);
 	claim_op(&claim, &run);

@@ -47,7 +47,6 @@ TEST(what_a_user_has_arrived_has_a_bound)
 	const struct scheduler_user *user;
 	uint64_t ids[LISTS];
 	size_t most = 0;
-
 	for (int hangs_up = 0; hangs_up < 2; hangs_up++) {
 		crowd_again();
 		user = &crowd.peers[0].session.user->order;
@@ -89,7 +88,6 @@ TEST(a_long_backlog_does_not_hold_up_other_clients_of_the_user)
 	static char names[OPS][8];
 	unsigned last_turn = 0;
 	uint64_t ids[PEERS], read;
-
 	const struct scheduler_user *user = &crowd.peers[0].session.user->order;
 	crowd_alloc(0, "A", LONG_W);
 	crowd_alloc(0, "S", SHORT_W);
@@ -140,7 +138,6 @@ static char long_names[LONG_LIST_TENSORS][8];
 static uint64_t long_list_begin(void)
 {
 	static struct crowd_op ops[LONG_LIST];
-
 	for (unsigned i = 0; i < LONG_LIST_TENSORS; i++) {
 		snprintf(long_names[i], sizeof(long_names[i]), "t%u", i);
 		crowd_alloc(0, long_names[i], SHORT_W);
@@ -164,7 +161,6 @@ static void long_list_end(void)
 TEST(the_tensors_of_a_long_list_are_found_in_several_turns)
 {
 	uint64_t list = long_list_begin(), read = crowd_read(0, "t0");
-
 	ck_assert_uint_gt(loop_turns_all(crowd.rpc), 3);
 	ck_assert_int_eq(crowd_status(0, list), 0);
 	ck_assert_int_eq(crowd_value(0, read), 3);
@@ -175,7 +171,6 @@ TEST(the_tensors_of_a_long_list_are_found_in_several_turns)
 TEST(a_long_list_has_one_place_in_each_queue)
 {
 	uint64_t list = long_list_begin(), n_accesses;
-
 	crowd_fill(1, "t0", 5);
 	while (crowd.peers[0].rpc.first_held)
 		loop_turns_one(crowd.rpc);
@@ -191,7 +186,6 @@ static void rename_to(const char *name, const char *to)
 {
 	struct session *session = &crowd.peers[1].session;
 	struct record *record = names_find(&crowd.world.service.names, session->uid, name);
-
 	ck_assert_int_eq(tensors_rename(session, record_tensor(record), to, &crowd.world.error), 0);
 }
 
@@ -199,7 +193,6 @@ static void rename_to(const char *name, const char *to)
 TEST(a_tensor_of_a_long_list_goes_while_others_are_found, .to = 4)
 {
 	uint64_t list = long_list_begin();
-
 	/* The list names t0 once more behind what is found now, and t100 not. */
 	const char *name = _i & 1 ? "t100" : "t0";
 	char refusal[64];
@@ -221,7 +214,6 @@ TEST(a_free_request_arrives_before_a_long_list)
 	const struct crowd_op both[] = {{.kind = 'f', .first = "A", .value = 1},
 					{.kind = 'f', .first = "t100", .value = 1}};
 	uint64_t list = long_list_begin(), id;
-
 	crowd_alloc(2, "A", LONG_W);
 	crowd_list(2, both, 2);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
@@ -240,7 +232,6 @@ TEST(a_free_request_arrives_before_a_long_list)
 TEST(another_tensor_has_the_name_before_a_long_list_arrives)
 {
 	uint64_t list = long_list_begin(), read;
-
 	crowd_free(1, "t0");
 	crowd_alloc(1, "t0", SHORT_W);
 	loop_turns_all(crowd.rpc);
@@ -254,7 +245,6 @@ TEST(another_tensor_has_the_name_before_a_long_list_arrives)
 TEST(a_long_list_arrives_while_others_allocate_and_free)
 {
 	uint64_t list = long_list_begin();
-
 	for (unsigned i = 0; i < 100 && crowd.peers[0].rpc.first_held; i++) {
 		crowd_alloc(1, "other", SHORT_W);
 		crowd_free(1, "other");
@@ -273,7 +263,6 @@ TEST(a_tensor_without_an_owner_follows_one_of_a_long_list)
 	uint64_t list = long_list_begin();
 	struct error_context context = access_context(&crowd.peers[1].session, &crowd.world.error);
 	struct tensor *tensor, *gone;
-
 	gone = record_tensor(names_find(&crowd.world.service.names, crowd.peers[1].session.uid, "t100"));
 	crowd_free(1, "t100");
 	ck_assert_int_eq(device_alloc(crowd.world.service.device, &request, 1, &tensor, &context), 0);

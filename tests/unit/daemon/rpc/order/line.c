@@ -33,11 +33,9 @@ struct line {
 static void deliver(void *ctx, struct buffer *reply)
 {
 	struct line *to = ctx;
-
 	for (size_t at = 0; at < reply->used;) {
 		size_t header, body;
 		struct answer *answer = &to->answers[to->n++];
-
 		ck_assert_int_eq(frame_parse(reply->bytes + at, reply->used - at, FRAME_BYTES_MAX, &header, &body),
 				 FRAME_COMPLETE);
 		Npumem__V1__Response *response =
@@ -109,7 +107,6 @@ static void begin_turns(void)
 static unsigned end_turns(void)
 {
 	unsigned n = loop_turns_all(line.talk.rpc);
-
 	step_ns = 0;
 	return n;
 }
@@ -120,10 +117,8 @@ static void heard(const char *expected)
 {
 	char text[4096] = "";
 	size_t used = 0;
-
 	for (; line.n_heard < line.n; line.n_heard++) {
 		const struct answer *answer = &line.answers[line.n_heard];
-
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%llu%s%s", used ? ", " : "",
 					 (unsigned long long)answer->id, answer->status ? " " : "",
 					 answer->status ? npumem_status_name(answer->status) : "");
@@ -146,7 +141,6 @@ static void says(const char *part)
 static void send_request(unsigned peer, uint64_t id, Npumem__V1__Request *request)
 {
 	uint8_t message[512];
-
 	request->id = id;
 	ck_assert_uint_le(npumem__v1__request__get_packed_size(request), sizeof(message));
 	int status = rpc_receive(line.talk.rpc, &line.peers[peer], message,
@@ -157,7 +151,6 @@ static void send_request(unsigned peer, uint64_t id, Npumem__V1__Request *reques
 static void send_alloc(unsigned peer, uint64_t id, Npumem__V1__Allocation *allocation, uint32_t wait_ms)
 {
 	char name[32];
-
 	snprintf(name, sizeof(name), "t%u", (unsigned)id);
 	allocation->name = name;
 	Npumem__V1__AllocRequest message = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &allocation,
@@ -170,7 +163,6 @@ static void alloc(unsigned peer, uint64_t id, int64_t w, uint32_t wait_ms)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT;
-
 	allocation.spec = talk_spec(&spec, 8, w);
 	send_alloc(peer, id, &allocation, wait_ms);
 }
@@ -180,7 +172,6 @@ static void alloc_at(uint64_t id, int64_t offset, int64_t w, uint32_t wait_ms)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT;
-
 	allocation.spec = talk_spec(&spec, 8, w);
 	allocation.spec->address_given_case = NPUMEM__V1__SPEC__ADDRESS_GIVEN_ADDRESS;
 	allocation.spec->address = offset;
@@ -193,7 +184,6 @@ static void alloc_apart(unsigned peer, uint64_t id, int64_t n, int64_t step, uin
 	struct talk_spec spec;
 	Npumem__V1__Dims stride = NPUMEM__V1__DIMS__INIT;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT;
-
 	allocation.spec = talk_spec(&spec, 1, n);
 	allocation.spec->layout = NPUMEM__V1__LAYOUT__STRIDED;
 	stride.w = step;
@@ -214,7 +204,6 @@ static void free_tensor(unsigned peer, uint64_t id, const char *name)
 static void cancel(unsigned peer, uint64_t id, uint64_t other)
 {
 	Npumem__V1__CancelRequest message = NPUMEM__V1__CANCEL_REQUEST__INIT;
-
 	message.request_id = other;
 	SEND(peer, id, cancel, CANCEL, &message);
 }
@@ -280,7 +269,6 @@ TEST(what_can_never_be_together_is_refused_at_once)
 {
 	Npumem__V1__Allocation allocations[2], *list[2] = {&allocations[0], &allocations[1]};
 	struct talk_spec specs[2];
-
 	for (unsigned i = 0; i < 2; i++) {
 		npumem__v1__allocation__init(&allocations[i]);
 		allocations[i].spec = talk_spec(&specs[i], 8, 5000);
@@ -368,7 +356,6 @@ TEST(a_large_one_has_its_turn_beside_small_ones)
 {
 	unsigned held[5] = {0}, n_granted = 0, n_refused = 0;
 	char name[32];
-
 	alloc(1, 900, 128, 0);
 	alloc(0, 901, 8192, 60000);
 	now_ns = WAITING_WINDOW_NS;
@@ -402,7 +389,6 @@ TEST(a_large_one_has_its_turn_beside_small_ones)
 TEST(a_long_line_is_tried_in_parts)
 {
 	enum { N = 20 };
-
 	alloc_at(1, 5120, 1024, 0);
 	alloc_at(200, 2048, 128, 0);
 	/* What the first tensor is in the way of, behind its first byte. */
@@ -429,7 +415,6 @@ TEST(many_deadlines_at_once_are_seen_to_in_parts)
 {
 	enum { N = 20 };
 	unsigned n_refused = 0;
-
 	alloc(0, 1, 8192, 0);
 	for (unsigned id = 2; id < 2 + N; id++)
 		alloc(0, id, 8192, 10);
@@ -456,7 +441,6 @@ static void begin_search(void)
 	enum { BYTES = 1 << 20, END = 1 << 12 };
 	const struct device_options options = {
 		.geometry = {.n_npus = 8, .npu_bytes = BYTES, .n_banks = 8, .eu_bytes = 128}};
-
 	line_again(&options);
 	alloc_apart(0, 1, (BYTES - END) / 2, 2, 0);
 	alloc(0, 2, END, 0);
@@ -490,13 +474,11 @@ TEST(a_search_for_one_in_line_goes_on_in_turns)
 TEST(what_is_being_placed_is_not_found)
 {
 	enum { GENERATIONS = 8, SLOTS = 32 };
-
 	begin_search();
 	for (uint64_t generation = 0; generation < GENERATIONS; generation++)
 		for (uint64_t slot = 1; slot <= SLOTS; slot++) {
 			const struct tensor *tensor =
 				device_find(line.talk.world.service.device, generation << 32 | slot);
-
 			ck_assert(!tensor || tensor->owner);
 		}
 	end_turns();
@@ -537,7 +519,6 @@ static unsigned n_others;
 static void run_other(struct fair_work *work)
 {
 	struct fair_queue *queue = work->user->queue;
-
 	n_others++;
 	fair_queue_add(queue, work->user, work);
 }
@@ -546,7 +527,6 @@ static void run_other(struct fair_work *work)
 TEST(a_search_for_one_in_line_takes_turns_with_its_users_others)
 {
 	struct fair_work other = {.run = run_other};
-
 	begin_search();
 	struct rpc *rpc = line.talk.rpc;
 	n_others = 0;

@@ -34,7 +34,6 @@ static uint64_t now_ns(void)
 static void drained(void *ctx)
 {
 	struct end *end = ctx;
-
 	end->n_drained++;
 	session_deinit(&end->session);
 }
@@ -64,7 +63,6 @@ FIXTURE_OBJECT(struct scene, scene, scene_init(&scene), scene_deinit(&scene))
 static struct end *connect_as(unsigned i, uint32_t uid)
 {
 	struct end *end = &scene.ends[i];
-
 	memset(end, 0, sizeof(*end));
 	ck_assert_int_eq(session_init(&end->session, &scene.kept.world.service, uid, 1, NULL), 0);
 	end->peer = (struct rpc_peer){.session = &end->session, .drained = drained, .ctx = end};
@@ -77,7 +75,6 @@ static struct end *connect_as(unsigned i, uint32_t uid)
 static struct tensor *leave_behind(uint8_t *token)
 {
 	struct end *end = connect_as(0, 1001);
-
 	ck_assert_int_eq(persist_session_begin(&end->session, false, &scene.kept.world.error), 0);
 	memcpy(token, end->session.token, PERSIST_TOKEN_BYTES);
 	struct tensor *tensor = world_tensor(&scene.kept.world, &end->session, "");
@@ -124,7 +121,6 @@ TEST(only_who_lingers_is_waited_for_by_a_daemon_that_stays)
 	for (unsigned i = 0; i < 2; i++) {
 		struct end *end = connect_as(i, 1001);
 		bool lingers = i == 1;
-
 		ck_assert_int_eq(persist_session_begin(&end->session, lingers, &scene.kept.world.error), 0);
 		rpc_peer_close(scene.rpc, &end->peer);
 		ck_assert_uint_eq(end->n_drained, 1);
@@ -135,12 +131,10 @@ TEST(only_who_lingers_is_waited_for_by_a_daemon_that_stays)
 TEST(of_a_uid_not_more_linger_than_may_be_connected)
 {
 	enum { MOST = 2 };
-
 	scene.rpc->keeps_sessions = false;
 	ck_assert_int_eq(limits_set_own(&scene.kept.world.service.limits, 1001, LIMITS_SESSIONS, MOST), 0);
 	for (unsigned i = 0; i <= MOST + 1; i++) {
 		struct end *end = connect_as(i, i > MOST ? 1002 : 1001);
-
 		ck_assert_int_eq(persist_session_begin(&end->session, true, &scene.kept.world.error), 0);
 		world_tensor(&scene.kept.world, &end->session, "");
 		rpc_peer_close(scene.rpc, &end->peer);
@@ -153,7 +147,6 @@ TEST(of_a_uid_not_more_linger_than_may_be_connected)
 TEST(it_ends_in_its_time_and_not_before)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES];
-
 	leave_behind(token);
 	ck_assert_uint_eq(detached_due(scene.rpc), clock_ns + SECONDS * NS_PER_SECOND);
 	clock_ns += SECONDS * NS_PER_SECOND - 1;
@@ -172,7 +165,6 @@ TEST(it_ends_in_its_time_and_not_before)
 TEST(what_came_back_is_waited_for_no_more)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES];
-
 	struct tensor *tensor = leave_behind(token);
 	clock_ns += LATER * NS_PER_SECOND;
 	struct end *end = connect_as(1, 1001);
@@ -193,7 +185,6 @@ TEST(what_came_back_is_waited_for_no_more)
 TEST(only_the_whole_token_of_the_same_uid_is_good)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES + 1] = {0};
-
 	leave_behind(token);
 	struct end *end = connect_as(1, 1002);
 	ck_assert_int_eq(return_by(end, token, PERSIST_TOKEN_BYTES), NPUMEM_NOT_FOUND);
@@ -216,7 +207,6 @@ enum { MANY = 16000, TRIES = 200 };
 static uint64_t cpu_ns(void)
 {
 	struct timespec now;
-
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 	return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
@@ -225,7 +215,6 @@ static uint64_t cpu_ns(void)
 static int spread(void *to, size_t bytes)
 {
 	static uint32_t state;
-
 	for (size_t i = 0; i < bytes; i++) {
 		state = state * 1664525 + 1013904223;
 		((uint8_t *)to)[i] = (uint8_t)(state >> 24);
@@ -236,7 +225,6 @@ static int spread(void *to, size_t bytes)
 static uint64_t ns_of_wrong_tokens(struct end *end, uint8_t *token)
 {
 	uint64_t began_ns = cpu_ns();
-
 	for (unsigned i = 0; i < TRIES; i++) {
 		token[i % PERSIST_TOKEN_BYTES] ^= 1;
 		ck_assert_int_eq(return_by(end, token, PERSIST_TOKEN_BYTES), NPUMEM_NOT_FOUND);
@@ -250,7 +238,6 @@ TEST(a_lookup_does_not_depend_on_how_many_sessions_there_are)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES];
 	struct session *many = calloc(MANY, sizeof(*many));
-
 	scene.kept.world.service.persist.random = spread;
 	leave_behind(token);
 	struct end *end = connect_as(1, 1001);

@@ -51,7 +51,6 @@ static void look(const struct scene *scene, struct repeat *repeat, const char *t
 {
 	struct op op = {.tensor = tensor_of(scene, text[2]), .count = -1};
 	struct op_operand operands[3] = {{"in1", op.tensor}, {"in2", NULL}, {"out", op.tensor}};
-
 	switch (text[0]) {
 	case 'F':
 		op.kind = OP_FILL;
@@ -84,7 +83,6 @@ static void look(const struct scene *scene, struct repeat *repeat, const char *t
 static void scene_init(struct scene *scene)
 {
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 50}};
-
 	world_init(&scene->world);
 	session_init(&scene->session, &scene->world.service, 1001, 1, NULL);
 	scene->x = world_tensor(&scene->world, &scene->session, "x");
@@ -106,7 +104,6 @@ FIXTURE_OBJECT(struct scene, scene, scene_init(&scene), scene_deinit(&scene))
 TEST(what_it_reads_it_must_not_change, .to = sizeof(cases) / sizeof(cases[0]))
 {
 	struct repeat repeat;
-
 	scene.session.has_token = true;
 	/* What another request did before does not count. */
 	repeat_begin(&repeat, &scene.session);
@@ -120,7 +117,6 @@ TEST(what_it_reads_it_must_not_change, .to = sizeof(cases) / sizeof(cases[0]))
 TEST(nobody_looks_without_a_token)
 {
 	struct repeat repeat;
-
 	repeat_begin(&repeat, &scene.session);
 	look(&scene, &repeat, "R x");
 	look(&scene, &repeat, "F x");

@@ -17,7 +17,6 @@ struct scene {
 static bool send(void *ctx)
 {
 	struct scene *scene = ctx;
-
 	scene->n_sent++;
 	return !scene->is_full;
 }
@@ -43,7 +42,6 @@ static unsigned sent_before(struct session *session, enum op_kind kind, struct t
 			    struct tensor *source)
 {
 	unsigned n = scene.n_sent;
-
 	repeat_before_op(session, &(struct op){.kind = kind, .tensor = tensor, .source = source, .count = -1},
 			 false);
 	return scene.n_sent - n;
@@ -52,7 +50,6 @@ static unsigned sent_before(struct session *session, enum op_kind kind, struct t
 static unsigned sent_before_change(struct tensor *tensor)
 {
 	unsigned n = scene.n_sent;
-
 	repeat_before_change(&scene.session, tensor);
 	return scene.n_sent - n;
 }
@@ -60,7 +57,6 @@ static unsigned sent_before_change(struct tensor *tensor)
 TEST(before_what_was_read_is_written)
 {
 	struct session *own = &scene.session, *other = &scene.other;
-
 	ck_assert_uint_eq(sent_before(own, OP_FILL, scene.x, NULL), 0);
 	ck_assert_uint_eq(sent_before(own, OP_FILL, scene.x, NULL), 0);
 	ck_assert_uint_eq(sent_before(own, OP_READ, scene.x, NULL), 0);
@@ -87,7 +83,6 @@ TEST(before_what_was_read_is_written)
 TEST(before_what_is_done_once)
 {
 	struct op op;
-
 	op = (struct op){.kind = OP_FILL, .tensor = scene.x, .count = -1};
 	repeat_before_op(&scene.session, &op, true);
 	ck_assert_uint_eq(scene.n_sent, 0);
@@ -113,7 +108,6 @@ TEST(before_what_was_used_ends)
 TEST(a_client_that_does_not_read_cannot_ask_again)
 {
 	const struct session *found = scene.kept.found;
-
 	scene.is_full = true;
 	repeat_note_answer(&scene.peer, 3);
 	repeat_note_answer(&scene.peer, 9);

@@ -9,7 +9,6 @@
 static void pass(const char *n, const char *names)
 {
 	char pid[16];
-
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	setenv("LISTEN_PID", pid, 1);
 	setenv("LISTEN_FDS", n, 1);
@@ -53,7 +52,6 @@ TEST(test_they_are_no_sockets)
 {
 	char error[ADDRESS_ERROR_BYTES] = "";
 	int fd = 0;
-
 	pass("2", "npumem-memory:npumem-tensors");
 	ck_assert_int_eq(activate_take(&fd, error), 0);
 	ck_assert_int_eq(fd, -1);

@@ -36,7 +36,6 @@ static void tear_down(void)
 static void refused(int status, const char *says)
 {
 	struct address address;
-
 	ck_assert_int_eq(address_open(&address, path, 0600, NULL, error), status);
 	ck_assert_msg(strstr(error, says) && strstr(error, path), "%s", error);
 }
@@ -44,14 +43,12 @@ static void refused(int status, const char *says)
 static bool exists(const char *name)
 {
 	struct stat status;
-
 	return lstat(name, &status) == 0;
 }
 
 static int bound(const struct sockaddr_un *name, socklen_t bytes)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(bind(fd, (const struct sockaddr *)name, bytes), 0);
 	return fd;
@@ -61,7 +58,6 @@ TEST(test_one_daemon_at_a_time)
 {
 	struct address address;
 	struct stat status;
-
 	ck_assert_int_eq(address_open(&address, path, 0640, NULL, error), 0);
 	ck_assert_int_eq(stat(path, &status), 0);
 	ck_assert(S_ISSOCK(status.st_mode));
@@ -79,7 +75,6 @@ TEST(test_what_is_in_the_way)
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	struct address address;
 	int fd = open(path, O_WRONLY | O_CREAT, 0600);
-
 	close(fd);
 	refused(-EEXIST, "exists and is not a socket");
 	ck_assert(exists(path));
@@ -104,7 +99,6 @@ TEST(test_one_directory_is_made)
 {
 	struct address address;
 	char below[100];
-
 	snprintf(below, sizeof(below), "%s/a/b/socket", directory);
 	ck_assert_int_eq(address_open(&address, below, 0600, NULL, error), -ENOENT);
 	ck_assert_ptr_nonnull(strstr(error, "make directory"));
@@ -121,7 +115,6 @@ TEST(test_a_name_without_a_directory)
 {
 	int before = open(".", O_RDONLY | O_DIRECTORY);
 	struct address address;
-
 	ck_assert_int_eq(chdir(directory), 0);
 	ck_assert_int_eq(address_open(&address, "socket", 0600, NULL, error), 0);
 	ck_assert(exists(path));
@@ -136,7 +129,6 @@ TEST(test_what_is_adopted_stays)
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	struct address address;
 	char abstract[32];
-
 	snprintf(name.sun_path, sizeof(name.sun_path), "%s", path);
 	address_adopt(&address, bound(&name, sizeof(name)));
 	ck_assert_str_eq(address.path, path);

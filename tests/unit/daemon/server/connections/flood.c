@@ -10,7 +10,6 @@ TEST(one_has_an_end_and_the_others_do_not_feel_it)
 	struct flood flood = {.since_ns = 0};
 	struct flood_loss loss;
 	unsigned n = 0;
-
 	for (unsigned i = 0; i < 1000; i++)
 		n += flood_admit(&flood, 7, 5 * second, &loss);
 	ck_assert_uint_eq(n, FLOOD_LINES_MAX);
@@ -29,7 +28,6 @@ TEST(more_uids_than_are_told_apart)
 	struct flood flood = {.since_ns = 0};
 	struct flood_loss loss;
 	unsigned n = 0;
-
 	for (uint32_t uid = 0; uid < 1000; uid++)
 		n += flood_admit(&flood, uid, 0, &loss);
 	ck_assert_uint_eq(n, FLOOD_UIDS_MAX + FLOOD_LINES_MAX);

@@ -8,7 +8,6 @@
 static bool is_known(const char *map, const char *overflow, uint32_t uid)
 {
 	struct identity identity;
-
 	identity_parse(&identity, map, overflow);
 	return identity_is_known(&identity, uid);
 }
@@ -23,7 +22,6 @@ TEST(where_all_uids_have_names_all_are_known)
 TEST(elsewhere_one_stands_for_those_without)
 {
 	const char *maps[] = {"0 1000 1\n", "0 100000 65536\n", "0 0 4294967294\n", "", "nonsense", NULL};
-
 	for (unsigned i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
 		ck_assert(!is_known(maps[i], "65534\n", 65534));
 		ck_assert(!is_known(maps[i], "1234\n", 1234));

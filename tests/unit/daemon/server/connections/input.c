@@ -18,7 +18,6 @@ struct stream {
 static void append(struct stream *stream, size_t bytes, unsigned i)
 {
 	size_t header = frame_header(bytes, stream->bytes + stream->used);
-
 	memset(stream->bytes + stream->used + header, (int)i + 1, bytes);
 	stream->used += header + bytes;
 }
@@ -37,7 +36,6 @@ static void take(struct input *input, const uint8_t *bytes, size_t n, const size
 {
 	static uint8_t all[INPUT_PART_BYTES + ONE_READ];
 	size_t used = input->used, done = 0, header, message;
-
 	ck_assert_uint_le(used, INPUT_PART_BYTES);
 	if (used)
 		memcpy(all, input->bytes + input->begin, used);
@@ -59,7 +57,6 @@ static void take_body(struct input *input, const size_t *lengths, unsigned *i)
 {
 	size_t message;
 	uint8_t *body = input_take_body(input, &message);
-
 	if (!body)
 		return;
 	ck_assert_uint_gt(message, INPUT_SHORT_BYTES);
@@ -74,7 +71,6 @@ TEST(messages_come_out_as_they_went_in, .to = 2)
 	struct stream stream = {.bytes = malloc(32 << 20)};
 	struct input input;
 	unsigned next = 0;
-
 	srand((unsigned)_i);
 	for (unsigned i = 0; i < MESSAGES; i++) {
 		lengths[i] = rand() % 3 ? (size_t)rand() % 100000 : (size_t)rand() % 2000000;
@@ -84,7 +80,6 @@ TEST(messages_come_out_as_they_went_in, .to = 2)
 	while (stream.at < stream.used) {
 		size_t left = stream.used - stream.at, room = ONE_READ, n;
 		uint8_t *to = input.body ? input_room(&input, &room) : NULL;
-
 		n = rand() % 3 ? (size_t)rand() % ONE_READ + 1 : (size_t)rand() % 20 + 1;
 		n = n < left ? n : left;
 		n = n < room ? n : room;
@@ -110,12 +105,10 @@ TEST(room_follows_what_has_come)
 	struct input input;
 	size_t room = 0;
 	uint8_t *to;
-
 	input_init(&input, &heap_libc);
 	ck_assert_int_eq(input_begin_body(&input, FRAME_BYTES_MAX, head, sizeof(head)), 0);
 	while (input.used < input.body) {
 		size_t before = input.room, growth = input_growth(&input);
-
 		ck_assert_uint_le(input.room, (64 << 10) + 16 * input.used);
 		to = input_room(&input, &room);
 		ck_assert_ptr_nonnull(to);
@@ -138,7 +131,6 @@ TEST(a_long_message_is_told_by_its_head)
 {
 	uint8_t frame[FRAME_HEADER_BYTES_MAX + INPUT_HEAD_BYTES] = {0};
 	size_t n = frame_header(INPUT_SHORT_BYTES + 1, frame), header;
-
 	for (size_t i = 0; i < n + INPUT_HEAD_BYTES; i++)
 		ck_assert_uint_eq(input_long(frame, i, &header), 0);
 	ck_assert_uint_eq(input_long(frame, n + INPUT_HEAD_BYTES, &header), INPUT_SHORT_BYTES + 1);
@@ -153,7 +145,6 @@ TEST(what_is_skipped_is_the_rest)
 {
 	uint8_t head[INPUT_HEAD_BYTES] = {0};
 	struct input input;
-
 	input_init(&input, &heap_libc);
 	ck_assert_int_eq(input_begin_body(&input, 100000, head, sizeof(head)), 0);
 	input_skip_body(&input);

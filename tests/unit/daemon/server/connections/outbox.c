@@ -9,7 +9,6 @@
 static struct buffer reply_of(size_t bytes, unsigned seed)
 {
 	struct buffer reply;
-
 	buffer_init(&reply, &heap_libc);
 	ck_assert_int_eq(buffer_reserve(&reply, bytes), 0);
 	for (size_t i = 0; i < bytes; i++)
@@ -25,7 +24,6 @@ TEST(replies_come_out_in_order, .to = 4)
 	struct buffer expected, put;
 	size_t sent = 0, n;
 	const uint8_t *bytes;
-
 	srand((unsigned)_i);
 	outbox_init(&outbox, &heap_libc);
 	buffer_init(&expected, &heap_libc);
@@ -61,7 +59,6 @@ TEST(empty_buffers_go_round)
 	struct outbox outbox;
 	struct buffer reply;
 	size_t n;
-
 	outbox_init(&outbox, &heap_libc);
 	outbox_borrow(&outbox, &pool);
 	ck_assert_uint_eq(outbox.tail.room, 0);
@@ -117,7 +114,6 @@ TEST(without_memory_nothing_changes)
 	static const struct heap heap = {few, release, NULL};
 	struct buffer first = reply_of(10, 1), second = reply_of(100000, 2);
 	struct outbox outbox;
-
 	first.heap = second.heap = &heap;
 	outbox_init(&outbox, &heap);
 	n_left = 0;

@@ -9,7 +9,6 @@
 TEST(what_needs_nothing_leaves_at_once)
 {
 	struct ripening ripening = {0};
-
 	ripening_add(&ripening, 10, 0, 0);
 	ripening_add(&ripening, 20, 7, 7);
 	ck_assert(ripening.ripe == 20 && !ripening.n);
@@ -19,7 +18,6 @@ TEST(what_needs_nothing_leaves_at_once)
 TEST(order_stays)
 {
 	struct ripening ripening = {0};
-
 	ripening_add(&ripening, 10, 5, 0);
 	ripening_add(&ripening, 20, 0, 0);
 	ck_assert(ripening.ripe == 0 && ripening.n == 1);
@@ -32,7 +30,6 @@ TEST(order_stays)
 TEST(two_steps)
 {
 	struct ripening ripening = {0};
-
 	ripening_add(&ripening, 10, 5, 0);
 	for (uint64_t i = 1; i <= 9; i++)
 		ripening_add(&ripening, 10 + i, 5 + i, 0);
@@ -47,7 +44,6 @@ TEST(none_leaves_early)
 {
 	struct ripening ripening = {0};
 	uint64_t needs[1000], position = 0, synced = 0;
-
 	srand(1);
 	for (uint64_t n = 0; n < 1000; n++) {
 		position += (uint64_t)rand() % 3;

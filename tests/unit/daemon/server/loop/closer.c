@@ -49,7 +49,6 @@ FIXTURE_OBJECT(struct desk, desk, desk_open(&desk), desk_close(&desk))
 static void run_until(unsigned n)
 {
 	uint64_t end = uv_hrtime() + (uint64_t)HANGS_MS * 1000000;
-
 	/* Else the loop has nothing to wait for. */
 	uv_ref((uv_handle_t *)&desk.closer.closed);
 	while (desk.closer.n_pending > n && uv_hrtime() < end) {
@@ -73,7 +72,6 @@ static uint64_t charged(const struct closer_user *user, enum limits_key key)
 static struct closer_mapping *map_pages(uint64_t bytes)
 {
 	struct closer_mapping *mapping = heap_zalloc(&heap_libc, 1, sizeof(*mapping));
-
 	mapping->bytes = bytes;
 	mapping->base = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return mapping;
@@ -82,7 +80,6 @@ static struct closer_mapping *map_pages(uint64_t bytes)
 TEST(a_charge_ends_with_what_it_is_for)
 {
 	int ends[2];
-
 	ck_assert_int_eq(pipe(ends), 0);
 	closer_count(desk.alice, 2);
 	closer_add_received(desk.alice, ends[0]);
@@ -101,7 +98,6 @@ TEST(a_charge_ends_with_what_it_is_for)
 TEST(a_user_goes_when_all_of_its_is_closed)
 {
 	int ends[2];
-
 	ck_assert_int_eq(pipe(ends), 0);
 	closer_count(desk.alice, 1);
 	closer_add_received(desk.alice, ends[0]);
@@ -115,7 +111,6 @@ TEST(a_user_goes_when_all_of_its_is_closed)
 TEST(too_many_at_once_are_too_many)
 {
 	struct npumem_error error = {.status = 0};
-
 	for (int i = 0; i < CLOSER_PENDING_MAX; i++) {
 		ck_assert(closer_may_pass(desk.alice));
 		closer_count(desk.alice, 1);
@@ -135,7 +130,6 @@ static int lingering(int listener, int *peer)
 	struct sockaddr_in address;
 	socklen_t length = sizeof(address);
 	int fd = socket(AF_INET, SOCK_STREAM, 0), small = 4096;
-
 	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &length), 0);
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, length), 0);
@@ -151,7 +145,6 @@ TEST(lingers_end_together)
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int listener = socket(AF_INET, SOCK_STREAM, 0), small = 4096;
 	static int peers[N];
-
 	setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
 	ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
 	ck_assert_int_eq(listen(listener, N), 0);
@@ -169,7 +162,6 @@ TEST(lingers_end_together)
 TEST(a_connection_does_not_wait_for_a_mapping)
 {
 	int ends[2];
-
 	ck_assert_int_eq(pipe(ends), 0);
 	/* As if a thread unmapped it. */
 	desk.alice->queues[CLOSER_MAPPINGS].is_running = true;
@@ -187,7 +179,6 @@ TEST(a_connection_does_not_wait_for_a_mapping)
 TEST(half_of_the_descriptors_are_turned_away_at_most)
 {
 	enum { MOST = 100 };
-
 	desk.closer.n_fds_max = 2 * MOST;
 	for (int i = 0; i <= MOST; i++) {
 		ck_assert(closer_may_turn_away(&desk.closer));

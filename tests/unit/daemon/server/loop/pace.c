@@ -9,7 +9,6 @@ TEST(a_byte_now_and_then_is_as_good_as_none)
 {
 	struct pace pace;
 	uint64_t now_ms = 5000;
-
 	pace_begin(&pace, now_ms, ALLOWED_MS);
 	for (; now_ms < 5000 + ALLOWED_MS; now_ms += 100) {
 		ck_assert(!pace_is_over(&pace, now_ms));
@@ -21,7 +20,6 @@ TEST(a_byte_now_and_then_is_as_good_as_none)
 TEST(the_least_rate_is_enough)
 {
 	struct pace pace;
-
 	pace_begin(&pace, 0, ALLOWED_MS);
 	/* In pieces of less than a millisecond's worth, too. */
 	for (uint64_t now_ms = 1; now_ms < 10 * ALLOWED_MS; now_ms++) {
@@ -38,7 +36,6 @@ TEST(the_least_rate_is_enough)
 TEST(nothing_is_saved_up)
 {
 	struct pace pace;
-
 	pace_begin(&pace, 0, ALLOWED_MS);
 	pace_moved(&pace, (size_t)1 << 33, 10, ALLOWED_MS);
 	ck_assert(!pace_is_over(&pace, 9 + ALLOWED_MS));

@@ -49,7 +49,6 @@ FIXTURE_OBJECT(struct bench, bench, bench_open(&bench), bench_close(&bench))
 static bool is_owner(const struct parts *parts)
 {
 	uv_thread_t self = uv_thread_self();
-
 	return uv_thread_equal(&self, &parts->owner);
 }
 
@@ -57,7 +56,6 @@ static void take_parts(void *arg, unsigned number)
 {
 	struct parts *parts = arg;
 	int at;
-
 	/* Assertions are the main thread's. */
 	atomic_fetch_add(&parts->numbers[number < SLOTS && !number == is_owner(parts) ? number : SLOTS], 1);
 	atomic_fetch_add(&parts->n_threads, 1);
@@ -82,7 +80,6 @@ static void parts_init(struct parts *parts, int wanted_threads)
 TEST(each_part_once, .is_unbounded = true)
 {
 	static struct parts parts;
-
 	for (int wanted = 1; wanted <= SLOTS; wanted++) {
 		bench.share.rest_until_ns = 0;
 		parts_init(&parts, wanted);
@@ -102,7 +99,6 @@ TEST(each_part_once, .is_unbounded = true)
 TEST(nobody_helps_where_others_wait, .is_unbounded = true)
 {
 	static struct parts parts;
-
 	for (int i = 0; i < 2; i++) {
 		atomic_store(&bench.workers.n_running, i ? SLOTS : 1);
 		atomic_store(&bench.workers.n_waiting, !i);
@@ -117,7 +113,6 @@ TEST(nobody_helps_where_others_wait, .is_unbounded = true)
 static void take_parts_until_wanted(void *arg, unsigned number)
 {
 	struct parts *parts = arg;
-
 	(void)number;
 	atomic_fetch_add(&parts->n_inside, 1);
 	if (is_owner(parts)) {
@@ -138,7 +133,6 @@ static void take_parts_until_wanted(void *arg, unsigned number)
 TEST(helpers_leave_for_others, .is_unbounded = true)
 {
 	static struct parts parts;
-
 	bench.share.threads_max = 1;
 	parts_init(&parts, 0);
 	kernel_share(&parts.call, LARGE, take_parts_until_wanted, &parts);
@@ -149,7 +143,6 @@ TEST(helpers_leave_for_others, .is_unbounded = true)
 static void be_late(void *arg, unsigned number)
 {
 	struct parts *parts = arg;
-
 	(void)number;
 	atomic_fetch_add(&parts->n_inside, 1);
 	while (is_owner(parts) && atomic_load(&parts->n_inside) < parts->wanted_threads)
@@ -162,7 +155,6 @@ static void be_late(void *arg, unsigned number)
 TEST(what_is_small_wakes_nobody, .is_unbounded = true)
 {
 	static struct parts parts;
-
 	parts_init(&parts, 1);
 	kernel_share(&parts.call, SMALL, take_parts, &parts);
 	ck_assert_int_eq(parts.n_threads, 1);
@@ -179,7 +171,6 @@ TEST(what_is_small_wakes_nobody, .is_unbounded = true)
 TEST(small_ones_that_follow_each_other_wake, .is_unbounded = true)
 {
 	static struct parts parts;
-
 	hrtime_stop();
 	for (int i = 0; i < 3; i++) {
 		parts_init(&parts, 1);
@@ -195,7 +186,6 @@ TEST(small_ones_that_follow_each_other_wake, .is_unbounded = true)
 TEST(who_helped_stays_awake_for_a_moment, .is_unbounded = true)
 {
 	static struct parts parts;
-
 	bench.share.threads_max = 1;
 	hrtime_stop();
 	for (int i = 0; i < 3; i++) {
@@ -213,7 +203,6 @@ TEST(who_helped_stays_awake_for_a_moment, .is_unbounded = true)
 TEST(who_saves_more_is_asked_again, .is_unbounded = true)
 {
 	static struct parts parts;
-
 	bench.share.threads_max = 1;
 	/* A busy machine may make a moment a millisecond, which is not forgiven. */
 	for (int i = 0; i < 100 && (!i || bench.share.rest_until_ns); i++) {
@@ -231,7 +220,6 @@ TEST(who_saves_more_is_asked_again, .is_unbounded = true)
 TEST(a_late_helper_is_not_asked_again_soon, .is_unbounded = true)
 {
 	static struct parts parts;
-
 	bench.share.saved_ns = 1000000000;
 	parts_init(&parts, 2);
 	parts.late_us = 20000;

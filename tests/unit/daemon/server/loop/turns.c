@@ -43,7 +43,6 @@ static void queue(struct one *one)
 static void run(struct fair_work *work)
 {
 	struct one *one = (struct one *)work;
-
 	ck_assert_ptr_null(work->prev);
 	strncat(said, &one->name, 1);
 	hrtime_skip(one->takes_ns);
@@ -54,7 +53,6 @@ static void run(struct fair_work *work)
 static void run_last(struct turns_entry *entry)
 {
 	struct last *last = (struct last *)entry;
-
 	strcat(said, "Z");
 	if (last->n_again && last->n_again--)
 		turns_add_last(last->turns, entry);

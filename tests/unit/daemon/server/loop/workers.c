@@ -66,7 +66,6 @@ static void desk_again(const struct heap *heap, unsigned n_slots)
 static void raise_to(atomic_int *most, int n)
 {
 	int was = atomic_load(most);
-
 	while (was < n && !atomic_compare_exchange_weak(most, &was, n))
 		;
 }
@@ -86,7 +85,6 @@ static void look(struct task *task)
 static void work(void *arg)
 {
 	struct task *task = arg;
-
 	raise_to(&desk.most_active, atomic_fetch_add(&desk.n_active, 1) + 1);
 	raise_to(&desk.most_begun, atomic_fetch_add(&desk.n_begun, 1) + 1);
 	atomic_store(&task->began, true);
@@ -106,7 +104,6 @@ static void done(void *arg)
 {
 	struct task *task = arg;
 	uv_thread_t self = uv_thread_self();
-
 	ck_assert(uv_thread_equal(&self, &desk.thread));
 	ck_assert(!task->ended);
 	task->ended = true;
@@ -117,7 +114,6 @@ static void done(void *arg)
 static struct task *submit(unsigned user, bool gives_way)
 {
 	struct task *task = &desk.tasks[desk.n_tasks++];
-
 	task->gives_way = gives_way;
 	ck_assert_int_eq(desk.executor.submit(desk.executor.ctx, &desk.users[user], work, done, task), 0);
 	return task;
@@ -148,7 +144,6 @@ static void let_all_go(void)
 TEST(a_user_alone_has_all_slots, .is_unbounded = true)
 {
 	struct task *tasks[SLOTS + 1];
-
 	for (unsigned i = 0; i <= SLOTS; i++)
 		tasks[i] = submit(ALICE, false);
 	UNTIL(&desk, atomic_load(&tasks[0]->began) && atomic_load(&tasks[1]->began));
@@ -163,7 +158,6 @@ TEST(a_user_alone_has_all_slots, .is_unbounded = true)
 TEST(users_take_turns, .is_unbounded = true)
 {
 	struct task *alice[4], *bob;
-
 	for (unsigned i = 0; i < 4; i++)
 		alice[i] = submit(ALICE, false);
 	bob = submit(BOB, false);
@@ -184,7 +178,6 @@ static void end_moments(void)
 TEST(beside_others_never_the_last_slot, .is_unbounded = true)
 {
 	struct task *bob, *alice[4], *carol;
-
 	desk.workers.moment_ns = UINT64_MAX;
 	bob = submit(BOB, false);
 	UNTIL(&desk, atomic_load(&bob->began));
@@ -212,7 +205,6 @@ TEST(who_is_heard_is_made_room_for, .is_unbounded = true)
 {
 	struct task *alice[SLOTS];
 	int looks[SLOTS];
-
 	desk.workers.heard_moment_ns = UINT64_MAX;
 	for (unsigned i = 0; i < SLOTS; i++)
 		alice[i] = submit(ALICE, true);
@@ -254,7 +246,6 @@ TEST(helpers_leave_room_too, .is_unbounded = true)
 TEST(what_is_long_gives_way, .is_unbounded = true)
 {
 	struct task *alice[SLOTS], *another, *bob;
-
 	for (unsigned i = 0; i < SLOTS; i++)
 		alice[i] = submit(ALICE, true);
 	another = submit(ALICE, true);
@@ -280,12 +271,10 @@ TEST(what_is_long_gives_way, .is_unbounded = true)
 TEST(four_users_share_two_slots, .is_unbounded = true)
 {
 	struct task *tasks[UIDS];
-
 	for (unsigned i = 0; i < UIDS; i++)
 		tasks[i] = submit(ALICE + i, true);
 	for (unsigned i = 0; i < 10 * UIDS; i++) {
 		int looks = atomic_load(&tasks[i % UIDS]->looks);
-
 		UNTIL(&desk, atomic_load(&tasks[i % UIDS]->looks) > looks);
 	}
 	let_all_go();
@@ -297,7 +286,6 @@ TEST(four_users_share_two_slots, .is_unbounded = true)
 TEST(who_has_none_goes_first, .is_unbounded = true)
 {
 	enum { FOUR = 4 };
-
 	desk_again(&heap_libc, FOUR);
 	for (unsigned i = 0; i < 2 * FOUR; i++)
 		submit(i % 2 ? BOB : ALICE, true);
@@ -313,7 +301,6 @@ TEST(who_has_none_goes_first, .is_unbounded = true)
 TEST(a_user_does_not_give_way_to_itself, .is_unbounded = true)
 {
 	struct task *tasks[SLOTS + 1];
-
 	for (unsigned i = 0; i <= SLOTS; i++)
 		tasks[i] = submit(ALICE, true);
 	UNTIL(&desk, atomic_load(&tasks[0]->began) && atomic_load(&tasks[1]->began));
@@ -326,7 +313,6 @@ TEST(a_user_does_not_give_way_to_itself, .is_unbounded = true)
 TEST(each_user_has_a_thread, .is_unbounded = true)
 {
 	enum { MANY = 60 };
-
 	for (unsigned i = 0; i < MANY; i++)
 		submit(i, true);
 	UNTIL(&desk, atomic_load(&desk.n_begun) == MANY);
@@ -341,7 +327,6 @@ TEST(each_user_has_a_thread, .is_unbounded = true)
 TEST(users_share_further_threads, .is_unbounded = true)
 {
 	enum { FOUR = 4, FURTHER = 3 };
-
 	desk_again(&heap_libc, FOUR);
 	desk.workers.further_max = FURTHER;
 	for (unsigned i = 0; i < FOUR; i++)
@@ -369,7 +354,6 @@ TEST(a_further_task_waits_for_its_user_alone, .is_unbounded = true)
 {
 	enum { FOUR = 4 };
 	struct task *bob[2];
-
 	desk_again(&heap_libc, FOUR);
 	threads_fail_after(1);
 	submit(ALICE, true);
@@ -388,7 +372,6 @@ TEST(a_further_task_waits_for_its_user_alone, .is_unbounded = true)
 TEST(without_a_thread_a_first_task_is_refused, .is_unbounded = true)
 {
 	struct task refused = {.ended = false}, *bob;
-
 	threads_fail_after(1);
 	submit(ALICE, true);
 	bob = submit(BOB, true);
@@ -413,7 +396,6 @@ TEST(without_a_thread_a_first_task_is_refused, .is_unbounded = true)
 TEST(without_any_thread_nothing_is_open, .is_unbounded = true)
 {
 	struct desk none = {.n_tasks = 0};
-
 	ck_assert_int_eq(uv_loop_init(&none.loop), 0);
 	threads_fail_after(0);
 	ck_assert_int_eq(workers_open(&none.workers, &none.loop, &none.queue, &heap_libc, SLOTS), -EAGAIN);
@@ -427,7 +409,6 @@ TEST(without_any_thread_nothing_is_open, .is_unbounded = true)
 TEST(the_end_comes_after_paused_tasks, .is_unbounded = true)
 {
 	struct task *tasks[6];
-
 	for (unsigned i = 0; i < 6; i++)
 		tasks[i] = submit(ALICE + i, true);
 	for (unsigned i = 0; i < 6; i++)
@@ -441,7 +422,6 @@ TEST(what_has_not_begun_can_be_withdrawn, .is_unbounded = true)
 	enum { WAITING = 5 };
 	struct task *tasks[SLOTS + WAITING];
 	const struct rpc_executor *executor = &desk.executor;
-
 	for (unsigned i = 0; i < SLOTS + WAITING; i++)
 		tasks[i] = submit(ALICE, false);
 	UNTIL(&desk, atomic_load(&tasks[0]->began) && atomic_load(&tasks[1]->began));
@@ -474,7 +454,6 @@ TEST(ends_are_told_in_several_turns, .is_unbounded = true)
 {
 	enum { ENDS = 10 };
 	static uv_check_t check;
-
 	n_turns = 0;
 	uv_check_init(&desk.loop, &check);
 	uv_check_start(&check, on_turn);
@@ -492,7 +471,6 @@ TEST(ends_are_told_in_several_turns, .is_unbounded = true)
 static void *nothing(void *ctx, size_t bytes)
 {
 	int *left = ctx;
-
 	return (*left)-- > 0 ? malloc(bytes) : NULL;
 }
 
@@ -507,11 +485,9 @@ TEST(without_memory_nothing_is_called, .is_unbounded = true)
 	struct task task = {.ended = false};
 	static int left;
 	static const struct heap heap = {nothing, give_back, &left};
-
 	desk_again(&heap, SLOTS);
 	for (left = 0; left < 1;) {
 		int was = left;
-
 		ck_assert_int_eq(desk.executor.submit(desk.executor.ctx, &desk.users[ALICE], work, done, &task),
 				 -ENOMEM);
 		left = was + 1;

@@ -104,7 +104,6 @@ static const char *const senseless[] = {
 TEST(a_senseless_line_is_skipped, .to = sizeof(senseless) / sizeof(senseless[0]))
 {
 	char text[128];
-
 	parse(senseless[_i]);
 	ck_assert_uint_eq(accounts.n, 0);
 	OF(100000, 100000);
@@ -124,7 +123,6 @@ TEST(the_last_uid_that_there_is)
 static void write_file(const char *path, const char *text)
 {
 	char new_path[64];
-
 	snprintf(new_path, sizeof(new_path), "%s+", path);
 	FILE *file = fopen(new_path, "w");
 	ck_assert_ptr_nonnull(file);
@@ -137,7 +135,6 @@ TEST(the_file_is_read_again)
 {
 	char path[] = "/tmp/npumem-subuid-XXXXXX";
 	int fd = mkstemp(path);
-
 	ck_assert_int_ge(fd, 0);
 	close(fd);
 	accounts_open(&accounts, path, 500);

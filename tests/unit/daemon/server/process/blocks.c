@@ -9,7 +9,6 @@ enum { LARGE = 1 << 20, MANY = 200 };
 TEST(a_freed_block_serves_again)
 {
 	void *block, *other;
-
 	ck_assert_int_eq(blocks_open(), 0);
 	block = heap_alloc(&blocks_heap, LARGE);
 	memset(block, 1, LARGE);
@@ -34,7 +33,6 @@ TEST(a_freed_block_serves_again)
 TEST(more_than_is_kept, .is_slow = true)
 {
 	static void *blocks[MANY];
-
 	ck_assert_int_eq(blocks_open(), 0);
 	for (int round = 0; round < 4; round++) {
 		for (int i = 0; i < MANY; i++) {
@@ -53,7 +51,6 @@ TEST(more_than_is_kept, .is_slow = true)
 TEST(before_and_after_there_is_a_thread)
 {
 	void *early = heap_alloc(&blocks_heap, LARGE), *late;
-
 	ck_assert_int_eq(blocks_open(), 0);
 	heap_free(&blocks_heap, early);
 	late = heap_alloc(&blocks_heap, LARGE);

@@ -18,7 +18,6 @@ static char *map_nothing(size_t bytes)
 {
 	FILE *file = tmpfile();
 	char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
-
 	ck_assert_ptr_ne(memory, MAP_FAILED);
 	fclose(file);
 	return memory;
@@ -39,7 +38,6 @@ struct access {
 static void touch(void *arg)
 {
 	struct access *access = arg;
-
 	for (; access->n < access->bytes; access->n++)
 		if (access->writes)
 			((volatile char *)access->memory)[access->n] = 1;
@@ -59,7 +57,6 @@ TEST(an_access_is_left_where_it_faults)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *own = mmap(NULL, size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct access access = {.memory = own, .bytes = size()};
-
 	ck_assert_ptr_ne(own, MAP_FAILED);
 	fault_open();
 	ck_assert(guarded(own, size(), &access));
@@ -84,7 +81,6 @@ TEST(an_access_is_left_where_it_faults)
 TEST(another_fault_ends_the_process, .signal = SIGBUS)
 {
 	char *memory = map_nothing(size());
-
 	fault_open();
 	ck_assert(!guarded(memory, size(), &(struct access){.memory = memory, .bytes = 1}));
 	*(volatile char *)memory = 1;
@@ -93,7 +89,6 @@ TEST(another_fault_ends_the_process, .signal = SIGBUS)
 TEST(a_fault_elsewhere_ends_the_process, .signal = SIGBUS)
 {
 	char *memory = map_nothing(size());
-
 	fault_open();
 	guarded(memory, size() / 2, &(struct access){.memory = memory + size() / 2, .bytes = 1});
 }
@@ -106,7 +101,6 @@ static bool reach(const struct segments_memory *memory, void (*access)(void *arg
 static int run(struct session *session, struct op *op, struct npumem_error *error)
 {
 	int status = operations_check(session, op, error);
-
 	if (!status)
 		status = operations_run(session, op, error);
 	op_deinit(session->service->device, op);
@@ -122,7 +116,6 @@ static int read_back(struct session *session, struct tensor *tensor, int64_t fir
 {
 	uint8_t room[800];
 	struct op op = {.kind = OP_READ, .tensor = tensor, .first = first, .count = count};
-
 	op.system = (struct op_system){.base = room, .bytes = sizeof(room)};
 	return run(session, &op, NULL);
 }
@@ -133,7 +126,6 @@ TEST(the_operation_that_meets_it_is_told)
 	struct world world;
 	struct session session;
 	const struct segments_source source = {.reach = reach};
-
 	world_init(&world);
 	ck_assert_int_eq(session_init(&session, &world.service, 1001, 0, &world.error), 0);
 	session.segments_source = &source;
@@ -143,7 +135,6 @@ TEST(the_operation_that_meets_it_is_told)
 		char *memory = map_nothing(size());
 		struct op op = {.kind = (enum op_kind)kind, .tensor = tensor, .first = 10, .count = 300};
 		struct segment segment = {.memory = {.base = (uint8_t *)memory, .bytes = size()}};
-
 		ck_assert_int_eq(fill(&session, tensor, 7), 0);
 		op.system = (struct op_system){.base = (uint8_t *)memory, .bytes = size(), .segment = &segment};
 		ck_assert_int_eq(run(&session, &op, &world.error), NPUMEM_DATA_LOST);

@@ -20,7 +20,6 @@ TEST(test_a_descriptor_is_sent_with_its_name)
 	struct notify notify = {.fd = socket(AF_UNIX, SOCK_DGRAM, 0)};
 	int systemd = socket(AF_UNIX, SOCK_DGRAM, 0), file = memfd_create("x", 0), got;
 	struct stat sent, received;
-
 	snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "npumem-unit-%d", (int)getpid());
 	notify.to = name;
 	notify.to_bytes = (socklen_t)(sizeof(sa_family_t) + 1 + strlen(name.sun_path + 1));

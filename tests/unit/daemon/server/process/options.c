@@ -20,7 +20,6 @@ static enum options_result parse(const char *const *words)
 {
 	char *argv[WORDS_MAX + 2] = {(char *)"npumemd"};
 	int argc = 1;
-
 	while (*words)
 		argv[argc++] = (char *)*words++;
 	optind = 0; /* begins anew */
@@ -79,7 +78,6 @@ TEST(test_a_bad_value_is_named, .to = N_BAD)
 {
 	const char *option = bad[_i].option, *value = bad[_i].value;
 	char names[64];
-
 	ck_assert_int_eq(PARSE(option, value), OPTIONS_BAD);
 	snprintf(names, sizeof(names), "%s %s: ", option, value);
 	ck_assert_msg(strncmp(error, names, strlen(names)) == 0, "%s", error);
@@ -127,7 +125,6 @@ TEST(test_uids_have_limits_of_their_own)
 {
 	const char *words[WORDS_MAX] = {NULL};
 	unsigned n = 0;
-
 	ck_assert_int_eq(
 		PARSE("--socket", "s", "--limit-uid", "0:tensors=5", "--limit-uid", "4294967295:device_bytes=64K"),
 		OPTIONS_RUN);
@@ -152,7 +149,6 @@ TEST(test_where_it_listens_by_itself)
 {
 	bool is_root = geteuid() == 0;
 	char directory[120] = "/";
-
 	setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
 	if (is_root) {
 		ck_assert_int_eq(PARSE("--durable", "--state-dir", "d"), OPTIONS_RUN);

@@ -30,7 +30,6 @@ struct systemd {
 static struct options options_of(int64_t npu_bytes)
 {
 	struct options options = {.state_dir = STATE_SYSTEMD};
-
 	options.device.geometry =
 		(struct npumem_geometry){.n_npus = 4, .npu_bytes = npu_bytes, .n_banks = 4, .eu_bytes = 16};
 	return options;
@@ -39,7 +38,6 @@ static struct options options_of(int64_t npu_bytes)
 static void systemd_begin(struct systemd *systemd)
 {
 	struct sockaddr_un *name = &systemd->notify.to;
-
 	memset(systemd, 0, sizeof(*systemd));
 	systemd->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	systemd->notify.fd = socket(AF_UNIX, SOCK_DGRAM, 0);
@@ -82,7 +80,6 @@ static bool told(struct systemd *systemd)
 	struct msghdr message = {
 		.msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
 	ssize_t n = recvmsg(systemd->socket, &message, 0);
-
 	if (n < 0)
 		return false;
 	text[n] = 0;
@@ -106,10 +103,8 @@ static void pass_on(const struct systemd *systemd)
 {
 	char names[4096] = "", number[16];
 	int most = FIRST_FD;
-
 	for (unsigned i = 0; i < systemd->n_kept; i++) {
 		int fd = fcntl(systemd->kept[i], F_DUPFD, most);
-
 		ck_assert_int_ge(fd, most);
 		for (; most < fd; most++)
 			strcat(names, "other:");
@@ -138,7 +133,6 @@ static void open_it(struct systemd *systemd, int64_t npu_bytes, struct state *st
 	struct options options = options_of(npu_bytes);
 	char error[STORE_ERROR_BYTES];
 	int status = try_it(systemd, &options, state, error);
-
 	ck_assert_msg(status == 0, "%d: %s", status, error);
 }
 
@@ -146,7 +140,6 @@ TEST(test_the_next_process_goes_on_with_what_was_kept)
 {
 	struct systemd systemd;
 	struct state state;
-
 	systemd_begin(&systemd);
 	open_it(&systemd, 4096, &state);
 	ck_assert(state.found->is_new);
@@ -187,7 +180,6 @@ static unsigned folders_of(const char *directory, char *last)
 static void remove_tree(const char *directory)
 {
 	char command[256];
-
 	snprintf(command, sizeof(command), "rm -r '%s'", directory);
 	ck_assert_int_eq(system(command), 0);
 }
@@ -198,7 +190,6 @@ TEST(test_a_state_of_other_options_is_refused)
 	char error[STORE_ERROR_BYTES];
 	struct systemd systemd;
 	struct state state;
-
 	systemd_begin(&systemd);
 	open_it(&systemd, 4096, &state);
 	unsigned n = systemd.n_kept;
@@ -227,7 +218,6 @@ TEST(test_a_state_of_other_options_is_set_aside)
 	char directory[] = "/tmp/npumem-aside-XXXXXX", folder[200], error[STORE_ERROR_BYTES];
 	struct systemd systemd;
 	struct state state;
-
 	ck_assert_ptr_nonnull(mkdtemp(directory));
 	setenv("STATE_DIRECTORY", directory, 1);
 	options.set_aside = 1;
@@ -281,7 +271,6 @@ TEST(test_what_cannot_be_given_away_is_an_error)
 	char error[STORE_ERROR_BYTES] = "";
 	struct systemd systemd;
 	struct state state = {0};
-
 	systemd_begin(&systemd);
 	close(systemd.socket);
 	ck_assert_int_eq(state_open(&state, &options, &systemd.notify, &heap_libc, error, sizeof(error)),
@@ -297,7 +286,6 @@ TEST(test_by_hand_there_is_memory_and_nothing_is_kept)
 {
 	struct systemd systemd;
 	struct state state;
-
 	systemd_begin(&systemd);
 	close(systemd.notify.fd);
 	systemd.notify.fd = -1;

@@ -65,7 +65,6 @@ static void add(uint64_t first, uint64_t last)
 static void check(bool exactly)
 {
 	const struct ids_range *ranges = ids_ranges(&scene.ids);
-
 	for (uint64_t id = 0; id <= IDS; id++)
 		if (scene.model[id] || exactly)
 			ck_assert_int_eq(ids_has(&scene.ids, id), scene.model[id]);
@@ -81,7 +80,6 @@ TEST(random_ids)
 	srand(7);
 	for (unsigned step = 0; step < STEPS; step++) {
 		uint64_t first = 1 + (uint64_t)rand() % (IDS - 8), below = 1 + (uint64_t)rand() % IDS;
-
 		if (step % 500 == 499) {
 			ids_drop_below(&scene.ids, &scene.session, below, &keeper);
 			for (uint64_t id = 0; id < below && !ids_has(&scene.ids, id); id++)
@@ -119,13 +117,11 @@ TEST(in_order)
 TEST(without_room, .to = 4)
 {
 	uint64_t most = 0;
-
 	scene_init();
 	if (_i == 1)
 		scene.session.user->has_own = true;
 	for (uint64_t i = 0; i < 20000; i++) {
 		uint64_t id = 2 + i * 7919 % 20000 * 3;
-
 		if (_i == 2)
 			scene.world.fail_at = scene.world.n_allocs + 1;
 		scene.is_full = _i == 3 && i >= 10;
@@ -148,7 +144,6 @@ TEST(without_room, .to = 4)
 TEST(as_it_was_kept)
 {
 	static const struct ids_range ranges[] = {{2, 4, 7}, {6, 6, 8}, {100, UINT64_MAX, 9}};
-
 	scene_init();
 	for (unsigned i = 0; i < 3; i++)
 		ck_assert(ids_append(&scene.ids, &scene.session, &ranges[i]));

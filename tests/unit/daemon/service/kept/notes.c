@@ -24,7 +24,6 @@ static void scene_init(struct scene *scene)
 static void plan(struct scene *scene, struct op *op)
 {
 	struct world *world = &scene->kept.world;
-
 	ck_assert_int_eq(notes_plan(&scene->notes, &world->service, op, &world->error), 0);
 	ck_assert_ptr_nonnull(op->begins);
 }
@@ -38,7 +37,6 @@ static void begin(struct scene *scene, struct op *op)
 static int64_t lost(struct scene *scene, const char *name)
 {
 	struct device_state state;
-
 	device_state(scene->kept.world.device, lasting_named(&scene->kept, name), &state);
 	return state.lost_bytes;
 }
@@ -47,7 +45,6 @@ TEST(of_a_part_that_was_written_the_part)
 {
 	struct scene scene;
 	struct op op;
-
 	scene_init(&scene);
 	op = (struct op){.kind = OP_WRITE, .tensor = scene.x, .first = 5, .count = PART_BYTES};
 	begin(&scene, &op);
@@ -60,11 +57,9 @@ TEST(of_a_part_that_was_written_the_part)
 TEST(of_what_was_overwritten_all_and_nothing_of_its_source)
 {
 	static const enum op_kind kinds[] = {OP_FILL, OP_COPY};
-
 	for (unsigned i = 0; i < 2; i++) {
 		struct scene scene;
 		struct op op;
-
 		scene_init(&scene);
 		/* These two have no part, whatever stands there. */
 		op = (struct op){.kind = kinds[i], .tensor = scene.x, .first = 5, .count = PART_BYTES};
@@ -81,7 +76,6 @@ TEST(nothing_of_what_has_not_begun_or_has_ended)
 {
 	struct scene scene;
 	struct op op;
-
 	scene_init(&scene);
 	op = (struct op){.kind = OP_FILL, .tensor = scene.x};
 	begin(&scene, &op);
@@ -98,7 +92,6 @@ TEST(what_only_reads_notes_nothing)
 {
 	struct scene scene;
 	struct op op;
-
 	scene_init(&scene);
 	op = (struct op){.kind = OP_READ, .tensor = scene.x, .count = -1};
 	ck_assert_int_eq(notes_plan(&scene.notes, &scene.kept.world.service, &op, &scene.kept.world.error), 0);

@@ -12,7 +12,6 @@ static unsigned n_kept(void)
 {
 	unsigned n = 0;
 	size_t bytes;
-
 	for (uint32_t i = 0; i < store_n_cells(kept.store, STORE_TENSORS); i++)
 		n += store_cell(kept.store, STORE_TENSORS, i, &bytes) != NULL;
 	return n;
@@ -23,7 +22,6 @@ static int allocate(struct session *session)
 	const char *names[] = {"one", "", "two"};
 	struct device_request requests[3] = {world_request(8, 100), world_request(4, 10), world_request(1, 1)};
 	struct tensor *tensors[3];
-
 	npumem_error_clear(&kept.world.error);
 	return tensors_alloc(session, requests, names, 3, tensors, &kept.world.error);
 }
@@ -32,7 +30,6 @@ TEST(an_allocation_that_fails_anywhere_leaves_nothing)
 {
 	size_t i = 1;
 	int status;
-
 	lasting_begin(&kept, &kept.session);
 	kept.session.request = 1;
 	do {
@@ -52,14 +49,11 @@ TEST(a_token_without_memory_is_refused)
 	enum { SESSIONS = 200 };
 	static struct session sessions[SESSIONS];
 	unsigned n_refused = 0;
-
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		struct session *session = &sessions[i];
-
 		session_init(session, &kept.world.service, 1001, 1, NULL);
 		for (size_t nth = 1; !session->has_token; nth++) {
 			int status;
-
 			kept.world.fail_at = kept.world.n_allocs + nth;
 			status = persist_session_begin(session, false, &kept.world.error);
 			kept.world.fail_at = 0;
@@ -98,7 +92,6 @@ TEST(very_many_go_at_once)
 {
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 1, 1, 1}};
 	struct tensor *base, *view;
-
 	lasting_begin(&kept, &kept.session);
 	base = world_tensor(&kept.world, &kept.session, "base");
 	for (unsigned i = 0; i < 3 * PERSIST_RESERVE; i++)
@@ -124,7 +117,6 @@ TEST(what_is_freed_stays_so_while_its_bytes_are_there)
 	struct tensor *both[2], *base, *view, *named;
 	struct device_state state;
 	uint64_t handles[3];
-
 	lasting_begin(&kept, &kept.session);
 	session_init(&other, &kept.world.service, 1001, 2, NULL);
 	kept.session.request = 7;
@@ -178,13 +170,11 @@ TEST(all_of_a_free_takes_effect_at_once)
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 1, 1, 1}};
 	struct tensor *bases[BASES], *view;
 	const struct result *result = NULL;
-
 	lasting_begin(&kept, &kept.session);
 	kept.session.request = 1;
 	for (unsigned i = 0; i < BASES; i++) {
 		struct device_request request = world_request(1, 1);
 		const char *name = "";
-
 		ck_assert_int_eq(tensors_alloc(&kept.session, &request, &name, 1, &bases[i], &kept.world.error),
 				 0);
 		for (unsigned k = 0; k < VIEWS; k++, kept.session.request++)
@@ -216,14 +206,12 @@ TEST(all_of_a_free_takes_effect_on_a_full_disk)
 	enum { TENSORS = 60 };
 	static const struct store_hooks hooks = {.fail = fail_when_full};
 	struct tensor *tensors[TENSORS];
-
 	kept.hooks = &hooks;
 	lasting_restart(&kept);
 	lasting_begin(&kept, &kept.session);
 	for (unsigned i = 0; i < TENSORS; i++) {
 		struct device_request request = world_request(1, 1);
 		const char *name = "";
-
 		ck_assert_int_eq(tensors_alloc(&kept.session, &request, &name, 1, &tensors[i], &kept.world.error),
 				 0);
 	}
@@ -242,7 +230,6 @@ TEST(all_of_a_free_takes_effect_on_a_full_disk)
 TEST(a_change_that_cannot_be_kept_is_refused)
 {
 	static const struct store_hooks hooks = {.fail = fail_when_full};
-
 	kept.hooks = &hooks;
 	lasting_restart(&kept);
 	lasting_begin(&kept, &kept.session);
@@ -275,7 +262,6 @@ TEST(a_change_that_cannot_be_kept_is_refused)
 TEST(a_token_is_asked_for_again)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES];
-
 	lasting_begin(&kept, &kept.session);
 	memcpy(token, kept.session.token, sizeof(token));
 	ck_assert_int_eq(persist_session_begin(&kept.session, true, &kept.world.error), 0);
@@ -292,7 +278,6 @@ TEST(cells_are_used_again)
 	enum { SESSIONS = 300, ONE_IN = 50 };
 	struct tensor *tensor;
 	uint32_t n[STORE_TABLES];
-
 	for (enum store_table table = 0; table < STORE_TABLES; table++)
 		n[table] = store_n_cells(kept.store, table);
 	for (unsigned i = 0; i < SESSIONS; i++) {

@@ -12,7 +12,6 @@ TEST(all_of_the_tables_is_there_again)
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 50}};
 	struct tensor *named, *unnamed, *view, *back;
 	uint64_t handles[3], session_id;
-
 	lasting_begin(&kept, &kept.session);
 	session_init(&other, &kept.world.service, 1002, 2, NULL);
 	world_tensor(&kept.world, &other, "");
@@ -66,7 +65,6 @@ static void change(const char *name, void (*with)(struct persist_tensor *cell))
 	struct persist_tensor cell;
 	size_t bytes;
 	const void *found = store_cell(kept.store, STORE_TENSORS, slot, &bytes);
-
 	ck_assert(tensor_cell_unpack(found, bytes, slot, &cell));
 	with(&cell);
 	ck_assert_int_eq(store_prepare(kept.store, STORE_TENSORS, 0, 1), 0);
@@ -109,7 +107,6 @@ static const struct {
 TEST(a_cell_that_cannot_be_costs_that_tensor_alone, .to = sizeof(changes) / sizeof(changes[0]))
 {
 	struct tensor *tensor;
-
 	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
 	world_tensor(&kept.world, &kept.session, "first");
 	uint64_t lost = world_tensor(&kept.world, &kept.session, "second")->handle;
@@ -139,7 +136,6 @@ TEST(what_ended_with_its_session_has_no_name)
 	static struct session other;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 50}};
 	struct tensor *base, *view;
-
 	lasting_begin(&kept, &kept.session);
 	session_init(&other, &kept.world.service, 1001, 1, NULL);
 	base = world_tensor(&kept.world, &kept.session, "");
@@ -159,13 +155,11 @@ TEST(what_ended_with_its_session_has_no_name)
 static void flip(const char *name)
 {
 	static char bytes[1 << 16];
-
 	for (unsigned i = 0; i < kept.n_files; i++) {
 		ssize_t n = strcmp(kept.files[i].name, "tensors")
 				    ? 0
 				    : pread(kept.files[i].fd, bytes, sizeof(bytes), 0);
 		const char *at = n > 0 ? memmem(bytes, (size_t)n, name, strlen(name)) : NULL;
-
 		if (at)
 			ck_assert_int_eq(pwrite(kept.files[i].fd, "?", 1, at - bytes), 1);
 	}
@@ -175,7 +169,6 @@ static void flip(const char *name)
 TEST(a_damaged_slot_is_never_used_again)
 {
 	enum { TENSORS = 60 };
-
 	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
 	uint64_t lost = world_tensor(&kept.world, &kept.session, "damaged")->handle;
 	world_tensor(&kept.world, &kept.session, "other");
@@ -196,7 +189,6 @@ TEST(what_was_being_written_is_lost)
 {
 	struct device_state state;
 	struct store_write *write;
-
 	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
 	struct tensor *tensor = world_tensor(&kept.world, &kept.session, "cut");
 	world_tensor(&kept.world, &kept.session, "whole");
@@ -222,7 +214,6 @@ TEST(what_was_being_written_through_a_view_that_is_gone_is_lost)
 	struct tensor *base, *view, *named;
 	struct device_state state;
 	struct store_write *write;
-
 	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
 	session_init(&other, &kept.world.service, 1001, 1, NULL);
 	base = world_tensor(&kept.world, &kept.session, "base");
@@ -247,7 +238,6 @@ TEST(what_was_being_written_through_a_view_that_is_gone_is_lost)
 TEST(after_a_loss_of_power_no_data_is_believed)
 {
 	struct device_state state;
-
 	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
 	world_tensor(&kept.world, &kept.session, "one");
 	world_tensor(&kept.world, &kept.session, "two");
@@ -291,7 +281,6 @@ TEST(what_was_being_written_may_be_anything_where_its_cell_is_damaged)
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 50}};
 	struct tensor *base, *view;
 	struct store_write *write;
-
 	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
 	base = world_tensor(&kept.world, &kept.session, "base");
 	world_tensor(&kept.world, &kept.session, "beside");
@@ -309,7 +298,6 @@ TEST(results_of_nobody_go)
 {
 	struct results_cell cell = {.session = 999, .request = 1, .kind = RESULTS_FREED};
 	size_t bytes;
-
 	lasting_begin(&kept, &kept.session);
 	kept.session.request = 5;
 	world_tensor(&kept.world, &kept.session, "a");
@@ -354,7 +342,6 @@ TEST(for_a_replay_every_session_waits_under_its_number)
 	uint64_t ids[3], handles[3];
 	uint8_t token[PERSIST_TOKEN_BYTES] = {0};
 	struct session *found;
-
 	lasting_begin(&kept, &session);
 	session_init(&other, &kept.world.service, 1002, 2, NULL);
 	session_init(&empty, &kept.world.service, 1003, 3, NULL);

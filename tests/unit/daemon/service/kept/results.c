@@ -22,7 +22,6 @@ static void release(struct session *session, uint64_t request, struct tensor *te
 TEST(a_tensor_tells_who_made_it_and_a_result_when_it_is_gone)
 {
 	struct tensor *tensor, *made[2] = {NULL, NULL};
-
 	tensor = make(&kept.session, 4, "a");
 	uint64_t handle = tensor->handle;
 	results_made(&kept.session, 4, made, 2);
@@ -48,7 +47,6 @@ TEST(each_tensor_has_its_place_in_its_request)
 	const char *names[TENSORS] = {"a", "", "c", "", "e"};
 	struct tensor *tensors[TENSORS], *made[TENSORS] = {NULL}, *others[TENSORS] = {NULL};
 	uint64_t handles[TENSORS];
-
 	make(&kept.session, 2, "other");
 	for (unsigned i = 0; i < TENSORS; i++)
 		requests[i] = world_request(1, 1);
@@ -77,7 +75,6 @@ TEST(each_tensor_has_its_place_in_its_request)
 TEST(made_tensors_are_found_in_the_order_of_their_requests)
 {
 	struct tensor *first;
-
 	first = make(&kept.session, 1, "first");
 	make(&kept.session, 2, "second");
 	release(&kept.session, 3, first);
@@ -98,7 +95,6 @@ TEST(what_is_done_anew_has_no_results)
 	persist_commit(&kept.world.service.persist);
 	for (unsigned round = 0; round < 2; round++) {
 		struct session *now = round ? &kept.found[0] : &kept.session;
-
 		ck_assert_uint_eq(now->n_results, 6);
 		ck_assert_ptr_nonnull(results_next(now, 1, NULL));
 		ck_assert_ptr_null(results_next(now, 2, NULL));
@@ -126,7 +122,6 @@ TEST(many_answered_ones_do_not_wait_for_the_next_commit)
 TEST(answered_ones_go)
 {
 	struct tensor *tensor;
-
 	for (uint64_t request = 1; request < 20; request += 2)
 		release(&kept.session, request + 1, make(&kept.session, request, ""));
 	ck_assert_uint_eq(kept.session.n_results, 20);
@@ -177,7 +172,6 @@ TEST(of_the_tensors_that_it_made_the_latest_are_known)
 	enum { MORE = 20 };
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 1, 1, 1}};
 	struct tensor *base, *view, *made;
-
 	base = make(&kept.session, 1, "base");
 	for (kept.session.request = 2; kept.session.request <= RESULTS_MAX + MORE; kept.session.request++)
 		ck_assert_int_eq(
@@ -185,7 +179,6 @@ TEST(of_the_tensors_that_it_made_the_latest_are_known)
 			0);
 	for (unsigned round = 0; round < 2; round++) {
 		struct session *now = round ? &kept.found[0] : &kept.session;
-
 		ck_assert_uint_eq(now->n_made, RESULTS_MAX);
 		ck_assert_uint_eq(now->forgotten_below, MORE + 1);
 		made = NULL;
@@ -231,7 +224,6 @@ TEST(they_count_as_what_the_uid_holds)
 TEST(without_a_token_nothing_is_kept)
 {
 	static struct session session;
-
 	session_init(&session, &kept.world.service, 1001, 1, NULL);
 	release(&session, 2, make(&session, 1, ""));
 	ck_assert_uint_eq(session.n_results, 0);

@@ -20,7 +20,6 @@ FIXTURE_OBJECT(struct scene, scene, scene_init(&scene), lasting_deinit(&scene.ke
 static void add(struct session *session, uint64_t first, uint64_t last)
 {
 	struct ids ids = {.few = {{.first = first, .last = last}}, .n = 1};
-
 	stale_add(session, &ids);
 }
 
@@ -34,7 +33,6 @@ TEST(these_and_no_others)
 {
 	static const uint64_t ids[][2] = {{10, 12}, {20, 20}, {30, 40}, {13, 15}, {5, 5}, {18, 22}};
 	bool model[64] = {false};
-
 	for (unsigned i = 0; i < 6; i++) {
 		add(&scene.session, ids[i][0], ids[i][1]);
 		for (uint64_t id = ids[i][0]; id <= ids[i][1]; id++)
@@ -42,7 +40,6 @@ TEST(these_and_no_others)
 	}
 	for (unsigned i = 0; i < 3; i++) {
 		const struct session *session = i ? &scene.kept.found[0] : &scene.session;
-
 		for (uint64_t id = 0; id < 64; id++)
 			ck_assert_int_eq(stale_has(session, id), model[id]);
 		ck_assert(!stale_has(i ? &scene.kept.found[1] : &scene.other, 11));
@@ -55,7 +52,6 @@ TEST(these_and_no_others)
 TEST(they_go)
 {
 	struct session *found = scene.kept.found;
-
 	for (uint64_t id = 1; id < 200; id += 2)
 		add(&scene.session, id, id);
 	uint32_t n_cells = store_n_cells(scene.kept.store, STORE_RESULTS);
@@ -79,7 +75,6 @@ TEST(they_go)
 TEST(they_go_with_the_session)
 {
 	struct session detached, fresh;
-
 	for (uint64_t id = 1; id < 100; id += 2)
 		add(&scene.session, id, id);
 	ck_assert_int_eq(session_stay_away(&scene.session, &detached), 0);
@@ -98,7 +93,6 @@ TEST(without_room)
 {
 	struct npumem_error error = {.status = 0};
 	uint32_t at;
-
 	scene.session.user->has_own = true;
 	for (uint64_t id = 10; id < 100; id += 10) {
 		add(&scene.session, id, id);
@@ -120,7 +114,6 @@ TEST(without_room)
 	scene.kept.world.fail_at = 0;
 	for (unsigned i = 0; i < 2; i++) {
 		const struct session *session = i ? &scene.kept.found[0] : &scene.session;
-
 		ck_assert(stale_has(session, 1) && stale_has(session, 50) && !stale_has(session, 51));
 		restart();
 	}
@@ -133,14 +126,12 @@ TEST(too_many_ranges)
 	enum { N = 3 * STALE_RANGES_MAX + 1 };
 	static struct ids_range ranges[N];
 	struct ids ids = {.many = ranges, .n = N, .room = N};
-
 	for (unsigned i = 0; i < N; i++)
 		ranges[i].first = ranges[i].last = 1001 + 2 * i;
 	stale_add(&scene.session, &ids);
 	ck_assert_uint_le(scene.session.stale.n, STALE_RANGES_MAX);
 	for (unsigned k = 0; k < 2; k++) {
 		const struct session *session = k ? &scene.kept.found[0] : &scene.session;
-
 		for (unsigned i = 0; i < N; i++)
 			ck_assert(stale_has(session, ranges[i].first));
 		ck_assert(!stale_has(session, 1000) && !stale_has(session, ranges[N - 1].last + 1));
@@ -153,13 +144,11 @@ TEST(what_does_not_fit)
 {
 	static const uint64_t ids[][2] = {{50, 60}, {55, 65}, {70, 69}};
 	uint32_t at;
-
 	for (unsigned i = 0; i < 3; i++) {
 		struct results_cell cell = {.session = scene.session.id,
 					    .request = ids[i][0],
 					    .kind = RESULTS_STALE,
 					    .number = ids[i][1]};
-
 		ck_assert_int_eq(persist_take_cell(&scene.kept.world.service, STORE_RESULTS, 1, &at,
 						   &scene.kept.world.error),
 				 0);

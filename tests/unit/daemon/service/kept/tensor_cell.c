@@ -30,7 +30,6 @@ static struct persist_tensor largest(void)
 		.uid = UINT32_MAX,
 		.n_grants = RECORD_GRANTS_MAX,
 	};
-
 	memset(tensor.name, 'x', NPUMEM_NAME_BYTES_MAX);
 	for (unsigned i = 0; i < RECORD_GRANTS_MAX; i++) {
 		tensor.grants[i].uid = UINT32_MAX - i;
@@ -64,7 +63,6 @@ static size_t check(const struct persist_tensor *tensor)
 	uint8_t bytes[STORE_TENSOR_BYTES_MAX], longer[STORE_TENSOR_BYTES_MAX + 1];
 	size_t n = tensor_cell_pack(tensor, bytes);
 	struct persist_tensor again;
-
 	ck_assert(tensor_cell_unpack(bytes, n, 6, &again));
 	ck_assert_mem_eq(&again, tensor, sizeof(again));
 	/* Of a beginning at most the name may seem whole. */
@@ -84,7 +82,6 @@ static size_t check(const struct persist_tensor *tensor)
 TEST(what_is_packed_is_unpacked)
 {
 	struct persist_tensor tensor = ordinary(), empty = {.saved = {.handle = 7}};
-
 	ck_assert_uint_le(check(&tensor), 64);
 	check(&empty);
 	tensor.saved.shape = (struct npumem_dims){0};
@@ -100,7 +97,6 @@ TEST(what_is_packed_is_unpacked)
 TEST(the_largest_tensor_has_room)
 {
 	struct persist_tensor tensor = largest();
-
 	ck_assert_uint_le(check(&tensor), STORE_TENSOR_BYTES_MAX);
 }
 
@@ -108,7 +104,6 @@ TEST(the_largest_tensor_has_room)
 TEST(a_cell_of_version_1_is_unpacked)
 {
 	struct persist_tensor tensor = ordinary(), again;
-
 	for (unsigned i = 0; i <= RECORD_GRANTS_MAX; i++) {
 		size_t n = PERSIST_TENSOR_BYTES_MIN + i * sizeof(tensor.grants[0]);
 		tensor.n_grants = i;
@@ -132,7 +127,6 @@ TEST(a_cell_of_version_1_is_unpacked)
 TEST(any_bytes_are_a_tensor_or_none)
 {
 	uint32_t random = 1;
-
 	for (unsigned round = 0; round < 100000; round++) {
 		struct persist_tensor again;
 		uint8_t bytes[STORE_TENSOR_BYTES_MAX], packed[STORE_TENSOR_BYTES_MAX];

@@ -49,7 +49,6 @@ static void take_of(struct events_subscriber *to, enum events_kind kind, const s
 		    bool is_known)
 {
 	struct event event;
-
 	ck_assert(events_take(to, &event));
 	ck_assert_int_eq(event.kind, kind);
 	ck_assert_uint_eq(event.uid, 1001);
@@ -78,7 +77,6 @@ TEST(of_tensors_each_kind_is_for_the_uids_that_may_use_them)
 	struct session second, granted;
 	struct events_subscriber *to[N];
 	struct event event;
-
 	ck_assert_int_eq(session_init(&second, &hall.world.service, 1001, 14, NULL), 0);
 	ck_assert_int_eq(session_init(&granted, &hall.world.service, 1003, 15, NULL), 0);
 	struct tensor *named = world_tensor(&hall.world, &hall.mine, "x");
@@ -112,7 +110,6 @@ TEST(refusals_are_for_their_own_uid)
 {
 	struct events_subscriber *to[3];
 	struct event event;
-
 	to[0] = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
 	to[1] = events_subscribe(&hall.world.service, &hall.stranger, NULL, ALL);
 	to[2] = events_subscribe(&hall.world.service, &hall.admin, NULL, ALL);
@@ -131,7 +128,6 @@ TEST(refusals_are_for_their_own_uid)
 TEST(only_the_kinds_that_were_asked_for)
 {
 	struct event event;
-
 	struct events_subscriber *to = events_subscribe(&hall.world.service, &hall.mine, NULL,
 							1 << EVENTS_SEALED | 1 << EVENTS_CLIENT_GONE);
 	world_tensor(&hall.world, &hall.mine, "x");
@@ -148,7 +144,6 @@ TEST(only_the_kinds_that_were_asked_for)
 TEST(the_oldest_are_lost_and_counted_once)
 {
 	struct event event = {.kind = EVENTS_PROGRESS};
-
 	struct events_subscriber *to = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
 	for (event.done = 1; event.done <= EVENTS_RING + 5; event.done++)
 		events_put(to, &event);
@@ -168,7 +163,6 @@ static struct tensor *take(int64_t w)
 	struct device_request request = world_request(8, w);
 	struct tensor *tensor;
 	const char *name = "";
-
 	ck_assert_int_eq(tensors_alloc(&hall.mine, &request, &name, 1, &tensor, &hall.world.error), 0);
 	return tensor;
 }
@@ -176,7 +170,6 @@ static struct tensor *take(int64_t w)
 TEST(low_space_is_told_once_until_there_was_enough)
 {
 	struct event event;
-
 	struct events_subscriber *to =
 		events_subscribe(&hall.world.service, &hall.mine, NULL, 1 << EVENTS_LOW_SPACE);
 	take(7168); /* 1024 of 8192 left: 12.5 % */
@@ -200,7 +193,6 @@ TEST(the_line)
 {
 	struct events_subscriber *to[4];
 	struct event event = {.kind = EVENTS_PROGRESS};
-
 	struct events *events = &hall.world.service.events;
 	for (unsigned i = 0; i < 4; i++)
 		to[i] = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
@@ -222,7 +214,6 @@ TEST(what_is_told_alike_is_held_once)
 {
 	struct events_subscriber *to[4];
 	struct event event;
-
 	for (unsigned i = 0; i < 3; i++)
 		to[i] = events_subscribe(&hall.world.service, i == 1 ? &hall.admin : &hall.mine, NULL, ALL);
 	to[3] = events_subscribe(&hall.world.service, &hall.mine, NULL, 1 << EVENTS_SEALED);
@@ -253,7 +244,6 @@ TEST(what_is_told_alike_is_held_once)
 TEST(one_without_host_memory_is_lost)
 {
 	struct event event;
-
 	struct events_subscriber *to = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
 	hall.world.fail_at = hall.world.n_allocs + 1;
 	events_client_gone(&hall.mine);

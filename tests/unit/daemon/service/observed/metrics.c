@@ -20,7 +20,6 @@ TEST(answers_are_counted_thrice)
 {
 	struct session a, b;
 	struct metrics_event event = {.call = 3, .status = 0, .bytes_in = 5, .bytes_out = 7, .ns = 1500};
-
 	struct metrics *metrics = &world.service.metrics;
 	ck_assert_int_eq(session_init(&a, &world.service, 1001, 0, &world.error), 0);
 	ck_assert_int_eq(session_init(&b, &world.service, 1001, 0, &world.error), 0);
@@ -75,7 +74,6 @@ TEST(idle_uids_are_forgotten_oldest_first)
 {
 	struct session kept, passing;
 	unsigned n = 0;
-
 	ck_assert_int_eq(session_init(&kept, &world.service, 7, 0, &world.error), 0);
 	for (uint32_t uid = 1000; uid < 1000 + 2 * LIMITS_IDLE_MAX; uid++) {
 		ck_assert_int_eq(session_init(&passing, &world.service, uid, 0, &world.error), 0);
@@ -92,7 +90,6 @@ TEST(what_is_held)
 {
 	struct session session, other;
 	int64_t npus[8] = {0};
-
 	ck_assert_int_eq(session_init(&session, &world.service, 1001, 0, &world.error), 0);
 	ck_assert_int_eq(session_init(&other, &world.service, 1002, 0, &world.error), 0);
 	world_tensor(&world, &session, "");

@@ -50,7 +50,6 @@ static void scene_add(size_t bytes)
 				       .handles = handles,
 				       .bytes = bytes,
 				       .request = request};
-
 	memset(request, 'r', bytes);
 	recorder_add(scene.recorder, &entry);
 }
@@ -60,7 +59,6 @@ static size_t drain_one(struct recorder *recorder, unsigned *n_parts)
 {
 	struct recorder_part part;
 	size_t bytes = 0;
-
 	for (*n_parts = 0; recorder_peek(recorder, &part); recorder_next(recorder)) {
 		ck_assert_uint_le(part.n, RECORDER_PART_BYTES);
 		ck_assert(part.transfer || part.first == bytes);
@@ -93,7 +91,6 @@ TEST(who_may_start_and_when)
 TEST(what_was_there_before)
 {
 	struct recorder_part part;
-
 	world_tensor(&scene.world, &scene.user, "x");
 	scene.user.is_detached = true;
 	scene.world.service.recovered.at_ns = 5;
@@ -120,7 +117,6 @@ TEST(entries_in_order_and_in_parts)
 {
 	struct recorder_part part;
 	unsigned n;
-
 	/* Nothing before the start, and nothing after the end. */
 	scene_add(10);
 	ck_assert(!recorder_peek(scene.recorder, &part));
@@ -161,7 +157,6 @@ TEST(more_than_it_keeps)
 {
 	size_t n = 0;
 	unsigned parts;
-
 	ck_assert_int_eq(start(&scene.admin), 0);
 	/* Most of it is under way, which counts. */
 	void *memory = recorder_alloc(scene.recorder, RECORDER_BYTES_MAX - (3 << 20));
@@ -193,10 +188,8 @@ static unsigned run_turns(void)
 	struct fair_queue *queue = &scene.world.service.queue;
 	struct fair_work *work;
 	unsigned n;
-
 	for (n = 0; (work = fair_queue_take(queue)); n++) {
 		size_t alive = scene.world.n_alive, bytes = scene.recorder->bytes;
-
 		work->run(work);
 		ck_assert_uint_le(alive - scene.world.n_alive, 2 * RECORDER_FREED_BLOCKS);
 		ck_assert_uint_lt(bytes - scene.recorder->bytes, RECORDER_FREED_BYTES + (2 << 20));
@@ -208,10 +201,8 @@ static unsigned run_turns(void)
 TEST(what_is_dropped_is_freed_in_steps)
 {
 	enum { ENTRIES = 5 * RECORDER_FREED_BLOCKS, LARGE = 8 };
-
 	for (unsigned again = 0; again < 2; again++) {
 		size_t alive;
-
 		scene_deinit(&scene);
 		scene_init(&scene);
 		ck_assert_int_eq(start(&scene.admin), 0);
@@ -239,11 +230,9 @@ TEST(the_transfers_of_one_request_are_freed_in_steps)
 {
 	enum { TRANSFERS = 3 * RECORDER_FREED_BLOCKS };
 	struct recorder_entry entry = {.status = 0};
-
 	ck_assert_int_eq(start(&scene.admin), 0);
 	for (unsigned i = 0; i < TRANSFERS; i++) {
 		struct recorder_transfer *one = recorder_alloc(scene.recorder, sizeof(*one));
-
 		*one = (struct recorder_transfer){.next = entry.transfers};
 		entry.transfers = one;
 	}
@@ -258,7 +247,6 @@ TEST(the_next_recording_has_the_room, .is_slow = true)
 {
 	enum { ENTRIES = (int)(RECORDER_BYTES_MAX >> 20) - 1 };
 	unsigned n;
-
 	for (unsigned i = 0; i < 2; i++) {
 		ck_assert_int_eq(start(&scene.admin), 0);
 		for (unsigned k = 0; k < ENTRIES; k++)
@@ -297,7 +285,6 @@ TEST(sessions_begin_with_what_they_share_and_end)
 {
 	struct segment *segment;
 	struct recorder_part part;
-
 	scene.user.segments_source = &source;
 	ck_assert_int_eq(segments_share(&scene.user, 0, &segment, &scene.world.error), 0);
 	ck_assert_int_eq(start(&scene.admin), 0);
@@ -336,7 +323,6 @@ TEST(what_operations_move_is_read_back)
 	struct tensor *tensor;
 	struct op op = {.kind = OP_WRITE, .first = 0, .count = -1};
 	uint8_t dense[800];
-
 	scene.user.segments_source = &source;
 	ck_assert_int_eq(start(&scene.admin), 0);
 	ck_assert_int_eq(segments_share(&scene.user, 0, &segment, &scene.world.error), 0);
@@ -384,7 +370,6 @@ TEST(a_long_read_and_a_long_write)
 	struct recorder_part part;
 	const char *name = "x";
 	unsigned n;
-
 	ck_assert_int_eq(start(&scene.admin), 0);
 	ck_assert_int_eq(tensors_alloc(&scene.user, &wanted, &name, 1, &tensor, &scene.world.error), 0);
 	for (size_t i = 0; i < sizeof(memory); i++)
@@ -414,7 +399,6 @@ TEST(a_long_read_and_a_long_write)
 static struct checksum *sum(void)
 {
 	struct checksum *checksum = NULL;
-
 	ck_assert_int_eq(checksum_new(&scene.admin, &checksum, &scene.world.error), 0);
 	checksum_run(checksum);
 	return checksum;
@@ -424,7 +408,6 @@ static void write_bytes(struct tensor *tensor, int64_t first, int64_t count, int
 {
 	uint8_t bytes[800];
 	struct op op = {.kind = OP_WRITE, .tensor = tensor, .first = first, .count = count};
-
 	for (unsigned i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * 7 + (unsigned)seed);
 	op.system = (struct op_system){.base = bytes, .bytes = (uint64_t)count};
@@ -435,7 +418,6 @@ TEST(numbers_of_what_is_there)
 {
 	struct tensor *x, *y;
 	uint8_t npu[8192];
-
 	x = world_tensor(&scene.world, &scene.user, "x");
 	y = world_tensor(&scene.world, &scene.user, "y");
 	write_bytes(x, 0, 800, 1);
@@ -478,7 +460,6 @@ TEST(numbers_of_what_is_there)
 TEST(every_allocation_may_fail)
 {
 	bool hit = true;
-
 	for (size_t i = 1; hit; i++) {
 		struct checksum *checksum = NULL;
 		struct segment segment = {.id = 1};
@@ -486,7 +467,6 @@ TEST(every_allocation_may_fail)
 		struct op op = {.kind = OP_WRITE, .count = -1};
 		uint8_t request[50] = {0};
 		int status;
-
 		scene_deinit(&scene);
 		scene_init(&scene);
 		ck_assert_int_eq(start(&scene.admin), 0);

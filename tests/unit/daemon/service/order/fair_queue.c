@@ -28,7 +28,6 @@ static void add(struct scene *scene, unsigned user, unsigned work)
 static void take(struct scene *scene, char user, char work, uint64_t ns)
 {
 	struct fair_work *taken = fair_queue_take(&scene->queue);
-
 	ck_assert_ptr_eq(taken, &scene->works[user - 'a'][work - 'a']);
 	ck_assert_ptr_null(taken->prev);
 	fair_queue_charge(&scene->queue, ns);
@@ -37,7 +36,6 @@ static void take(struct scene *scene, char user, char work, uint64_t ns)
 TEST(the_user_served_least_is_next)
 {
 	struct scene scene = {.n_wakes = 0};
-
 	for (unsigned work = 0; work < WORKS; work++)
 		add(&scene, 0, work);
 	add(&scene, 1, 0);
@@ -57,7 +55,6 @@ TEST(the_user_served_least_is_next)
 TEST(nothing_is_saved_up)
 {
 	struct scene scene = {.n_wakes = 0};
-
 	for (unsigned i = 0; i < 100; i++) {
 		add(&scene, 0, 0);
 		take(&scene, 'a', 'a', 1000);
@@ -75,7 +72,6 @@ TEST(nothing_is_saved_up)
 TEST(work_is_queued_once_and_can_be_removed)
 {
 	struct scene scene = {.n_wakes = 0};
-
 	scene.queue.wake = count_wake;
 	scene.queue.ctx = &scene.n_wakes;
 	fair_queue_remove(&scene.works[0][0]);

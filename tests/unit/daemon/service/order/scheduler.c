@@ -20,7 +20,6 @@ static struct tensor *place(const char *name, int64_t c, int64_t npu, int reuse)
 {
 	struct device_request request = world_request(c, COLUMNS);
 	struct tensor *tensor = NULL;
-
 	request.reuse = reuse;
 	request.spec.address = npu < 0 ? NPUMEM_ANY : npu * 8192;
 	ck_assert_int_eq(tensors_alloc(&s.session, &request, &name, 1, &tensor, &s.world.error), 0);
@@ -52,7 +51,6 @@ static void on_ready(struct scheduler_entry *entry)
 static struct scheduler_access access(struct tensor *root, bool writes, int64_t from, int64_t to)
 {
 	struct scheduler_access made = {.root = root, .range = tensor_range_whole(root), .writes = writes};
-
 	made.range.from.w = from;
 	made.range.to.w = to;
 	return made;
@@ -92,7 +90,6 @@ static void leave_all(unsigned n)
 TEST(channels_apart_do_not_conflict)
 {
 	struct scheduler_access low = whole(s.other, true), high = whole(s.other, true);
-
 	low.range.to.c = 4;
 	high.range.from.c = 4;
 	add(0, low);
@@ -119,7 +116,6 @@ TEST(footprints_conflict_across_meetings)
 {
 	struct scheduler_access kernel = whole(s.guest, true);
 	struct scheduler_user *user = &s.users[9];
-
 	ck_assert_uint_eq(s.host->n_meetings, 1);
 	kernel.footprint = true;
 	add(0, whole(s.host, false));
@@ -144,7 +140,6 @@ TEST(a_kernel_beside_a_guest_that_is_being_placed)
 {
 	struct scheduler_access kernel = whole(s.host, true);
 	void *owner = s.guest->owner;
-
 	kernel.footprint = true;
 	s.guest->owner = NULL;
 	add(0, kernel);
@@ -161,7 +156,6 @@ TEST(a_kernel_beside_a_guest_that_is_being_placed)
 TEST(a_guest_that_comes_while_a_kernel_runs_waits_for_it)
 {
 	struct scheduler_access kernel = whole(s.host, true);
-
 	kernel.footprint = true;
 	service_release(&s.world.service, s.guest);
 	add(0, kernel);
@@ -179,7 +173,6 @@ TEST(a_guest_that_comes_while_a_kernel_runs_waits_for_it)
 TEST(what_looks_at_no_bytes_waits_for_a_free_alone)
 {
 	struct scheduler_access looks = access(s.other, false, 0, 0), frees = whole(s.other, true);
-
 	looks.needs_root = frees.frees = true;
 	add(0, whole(s.other, true));
 	add(1, looks);
@@ -203,7 +196,6 @@ TEST(what_looks_at_no_bytes_waits_for_a_free_alone)
 TEST(nobody_waits_for_a_root_that_goes_and_was_met)
 {
 	struct scheduler_access frees = whole(s.guest, true), kernel = whole(s.guest, true);
-
 	frees.frees = true;
 	kernel.footprint = true;
 	add(0, frees);
@@ -220,7 +212,6 @@ TEST(nobody_waits_for_a_root_that_goes_and_was_met)
 TEST(many_that_wait_hide_no_one_from_what_it_waits_for)
 {
 	enum { WAIT = 60 };
-
 	add(0, access(s.other, true, 0, 10));
 	add(1, access(s.other, true, 10, 20));
 	for (unsigned i = 0; i < WAIT; i++)
@@ -559,7 +550,6 @@ TEST(what_came_after_a_read_waits_for_it)
 {
 	struct scheduler_access looks = access(s.host, false, 0, 0);
 	struct tensor_range range = tensor_range_whole(s.host);
-
 	looks.needs_root = true;
 	add(0, whole(s.other, true));
 	add(1, looks);
@@ -582,7 +572,6 @@ TEST(a_read_waits_for_a_write_that_came_after_it_and_has_started)
 {
 	struct scheduler_access looks = access(s.host, false, 0, 0);
 	struct tensor_range range = tensor_range_whole(s.host);
-
 	looks.needs_root = true;
 	add(0, looks);
 	add(1, whole(s.host, true));
@@ -600,7 +589,6 @@ TEST(one_that_waits_again_passes_the_device_on)
 {
 	struct scheduler_access looks = access(s.host, false, 0, 0);
 	struct tensor_range range = tensor_range_whole(s.host);
-
 	looks.needs_root = true;
 	add(0, whole(s.other, true));
 	add_exclusive(1);

@@ -39,7 +39,6 @@ static int find(struct session *session, uint64_t handle, const char *name, stru
 {
 	struct access_ref ref = {handle, name};
 	struct tensor *tensor = NULL;
-
 	npumem_error_clear(&p.world.error);
 	int status = access_find(session, &ref, ACCESS_READ, &tensor, &p.world.error);
 	ck_assert_ptr_eq(tensor, expected);
@@ -72,7 +71,6 @@ TEST(who_finds_what)
 TEST(what_is_hidden_is_told_as_if_it_were_not)
 {
 	char hidden[NPUMEM_MESSAGE_BYTES], text[NPUMEM_MESSAGE_BYTES];
-
 	uint64_t handle = p.named->handle;
 	find(&p.bob, handle, "", NULL);
 	strcpy(hidden, p.world.error.message);
@@ -93,7 +91,6 @@ TEST(odd_references)
 	static const char *const none[] = {
 		":x",	   "x:",      "1001:", "1001", "99999999999999999999:x", "4294967296:x", "-1:x",
 		"1001::x", "1001 :x", " x",    "X"};
-
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
 		ck_assert_int_eq(find(&p.alice, 0, none[i], NULL), NPUMEM_NOT_FOUND);
 	ck_assert_int_eq(find(&p.alice, 0, "", NULL), NPUMEM_INVALID);
@@ -105,14 +102,12 @@ static void hears(struct session *session, const struct tensor *tensor, const ch
 {
 	char buffer[ERROR_CONTEXT_NAME_BYTES];
 	struct error_context context = access_context(session, NULL);
-
 	ck_assert_str_eq(error_context_name(&context, tensor, buffer), expected);
 }
 
 TEST(how_tensors_are_spoken_of)
 {
 	char own[64], other[64];
-
 	snprintf(own, sizeof(own), "tensor #%llu", (unsigned long long)p.anonymous->handle);
 	snprintf(other, sizeof(other), "a tensor of uid 1001 (%lld bytes per NPU)",
 		 (long long)tensor_place(p.named).bytes_per_npu);
@@ -133,7 +128,6 @@ static int dump_check(const struct session *session, int64_t npu, int64_t offset
 	struct inspect_dump dump;
 	int64_t part_bytes;
 	int status = inspect_dump_begin(&dump, session, npu, offset, bytes, error);
-
 	for (; !status && dump.done_bytes < bytes; dump.done_bytes += part_bytes) {
 		status = inspect_dump_part(&dump, NULL, NULL, &part_bytes, error);
 		ck_assert(status || part_bytes > 0);
@@ -144,7 +138,6 @@ static int dump_check(const struct session *session, int64_t npu, int64_t offset
 TEST(who_may_dump)
 {
 	struct npumem_error *error = &p.world.error;
-
 	int64_t offset = tensor_place(p.anonymous).offset;
 	int64_t bytes = tensor_place(p.anonymous).bytes_per_npu;
 	int64_t end = offset + bytes;
@@ -163,7 +156,6 @@ static struct tensor *view_of(struct session *session, struct tensor *base, cons
 {
 	struct device_slice slice = {.to = tensor_place(base).shape};
 	struct tensor *view = NULL;
-
 	slice.from.w = 50;
 	ck_assert_int_eq(tensors_view(session, base, name, "", &slice, NULL, NULL, &view, &p.world.error), 0);
 	return view;
@@ -180,7 +172,6 @@ TEST(dumps_under_views)
 {
 	struct npumem_error *error = &p.world.error;
 	struct tensor *view, *mine, *private;
-
 	/* A view that was granted opens no raw bytes, not even its own. */
 	view = view_of(&p.alice, p.named, "v");
 	ck_assert_int_eq(tensors_grant(&p.alice, view, 1002, RECORD_READ, error), 0);
@@ -206,7 +197,6 @@ TEST(dumps_over_guests)
 	struct device_request request = world_request(1, 128);
 	const char *name = "";
 	struct tensor *host, *guest;
-
 	request.spec.address = 4096;
 	ck_assert_int_eq(tensors_alloc(&p.alice, &request, &name, 1, &host, &p.world.error), 0);
 	request.spec.address = 5 * 8192 + 4096;
@@ -226,7 +216,6 @@ TEST(dumps_stay_within_the_device)
 	static const int64_t bad[][3] = {{-1, 0, 1},	    {8, 0, 1},	      {0, -1, 1},   {0, 0, 0},
 					 {0, 0, -1},	    {0, 8192, 1},     {0, 1, 8192}, {0, INT64_MAX, 1},
 					 {0, 1, INT64_MAX}, {INT64_MIN, 0, 1}};
-
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_int_eq(dump_check(&p.root, bad[i][0], bad[i][1], bad[i][2], NULL), NPUMEM_INVALID);
 }
@@ -235,7 +224,6 @@ static struct tensor *seen_after(const struct session *session, const struct ten
 {
 	uint64_t at = tensor ? tensor->handle : 0;
 	unsigned looks = 99;
-
 	return tensors_after(session, &at, &looks);
 }
 
@@ -243,7 +231,6 @@ TEST(lists_show_what_is_seen)
 {
 	uint64_t at = 0;
 	unsigned looks = 1;
-
 	ck_assert_ptr_eq(seen_after(&p.alice, NULL), p.named);
 	ck_assert_ptr_eq(seen_after(&p.alice, p.named), p.anonymous);
 	ck_assert_ptr_null(seen_after(&p.alice, p.anonymous));

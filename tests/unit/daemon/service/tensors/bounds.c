@@ -35,7 +35,6 @@ static uint64_t has(enum limits_key key)
 static int alloc(unsigned n, const char *const *names, struct tensor **tensors)
 {
 	struct device_request requests[2] = {world_request(8, 128), world_request(8, 128)};
-
 	npumem_error_clear(&world.error);
 	return tensors_alloc(&session, requests, names, n, tensors, &world.error);
 }
@@ -46,7 +45,6 @@ TEST(bytes_of_all_tensors_of_a_request)
 	const char *names[] = {"a", ""};
 	struct tensor *tensors[2];
 	int64_t before, after, largest;
-
 	may_have(LIMITS_DEVICE_BYTES, 2 * 8 * 128 - 1);
 	device_room(world.device, &before, &largest);
 	ck_assert_int_eq(alloc(2, names, tensors), NPUMEM_RESOURCE_EXHAUSTED);
@@ -64,7 +62,6 @@ TEST(tensors_and_views)
 	const char *names[] = {"a", "b"};
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 8, 1, 8}};
 	struct tensor *tensors[2], *view;
-
 	may_have(LIMITS_TENSORS, 1);
 	ck_assert_int_eq(alloc(2, names, tensors), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_int_eq(alloc(1, names, tensors), 0);
@@ -87,7 +84,6 @@ TEST(what_changed_while_a_place_was_searched)
 				       .n = 1,
 				       .tensors = tensors};
 	int64_t steps = 1000;
-
 	ck_assert_int_eq(tensors_alloc_begin(&search, &world.error), 0);
 	ck_assert_int_eq(alloc(1, names, others), 0);
 	ck_assert_int_eq(tensors_alloc_step(&search, &steps, &world.error), NPUMEM_ALREADY_EXISTS);
@@ -104,7 +100,6 @@ TEST(what_a_session_has_without_a_name)
 {
 	const char *names[] = {"", ""};
 	struct tensor *tensors[2];
-
 	ck_assert_int_eq(alloc(2, names, tensors), 0);
 	ck_assert_uint_eq(session.unnamed->device_bytes, 2 * 8 * 128);
 	ck_assert_uint_eq(session.unnamed->n, 2);
@@ -121,7 +116,6 @@ TEST(sessions)
 {
 	struct session more;
 	uint64_t n_uids = world.service.limits.n_uids;
-
 	may_have(LIMITS_SESSIONS, 1);
 	npumem_error_clear(&world.error);
 	ck_assert_int_eq(session_init(&more, &world.service, 1001, 0, &world.error), NPUMEM_RESOURCE_EXHAUSTED);
@@ -143,7 +137,6 @@ static int take(void *ctx, const struct session *of, uint64_t id, struct segment
 		struct npumem_error *error)
 {
 	int status = segments_check(of, id, SEGMENT_BYTES, error);
-
 	(void)ctx;
 	n_mapped += !status;
 	*taken = (struct segments_memory){.base = memory, .bytes = SEGMENT_BYTES, .writable = true};
@@ -173,7 +166,6 @@ static int share(void)
 {
 	static const struct segments_source source = {.take = take, .release = release, .reach = reach};
 	struct segment *segment;
-
 	npumem_error_clear(&world.error);
 	session.segments_source = &source;
 	return segments_share(&session, 0, &segment, &world.error);
@@ -182,7 +174,6 @@ static int share(void)
 TEST(segments)
 {
 	unsigned n = 0;
-
 	may_have(LIMITS_SEGMENT_BYTES, 2 * SEGMENT_BYTES);
 	ck_assert_int_eq(share(), 0);
 	ck_assert_int_eq(share(), 0);
@@ -202,7 +193,6 @@ TEST(memory_that_has_faulted_is_not_used)
 {
 	struct segment *segment;
 	unsigned n_touched = 0;
-
 	ck_assert_int_eq(share(), 0);
 	ck_assert_int_eq(segments_find(&session, session.last_segment, &segment, &world.error), 0);
 	ck_assert(segments_reach(&session, segment, touch, &n_touched));

@@ -36,10 +36,8 @@ static int right(const struct session *session, struct tensor *of)
 {
 	struct access_ref ref = {of->handle, ""};
 	struct tensor *found;
-
 	for (int need = ACCESS_OWN; need >= ACCESS_READ; need--) {
 		int status;
-
 		npumem_error_clear(&world.error);
 		status = access_find(session, &ref, (enum access_need)need, &found, &world.error);
 		if (!status)
@@ -72,7 +70,6 @@ TEST(each_uid_has_its_own)
 TEST(what_cannot_be_granted)
 {
 	struct tensor *nameless = world_tensor(&world, &alice, "");
-
 	ck_assert_int_eq(grant(nameless, 1002, RECORD_READ), NPUMEM_INVALID);
 	ck_assert_int_eq(right(&bob, nameless), 0);
 	ck_assert_int_eq(grant(tensor, 1001, RECORD_READ), NPUMEM_INVALID);
@@ -91,7 +88,6 @@ TEST(views_of_others)
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 8, 1, 8}};
 	struct tensors_description told;
 	struct tensor *view, *own;
-
 	ck_assert_int_eq(grant(tensor, 1002, RECORD_READ), 0);
 	ck_assert_int_eq(tensors_view(&bob, tensor, "v", "", &slice, NULL, NULL, &view, &world.error), 0);
 	ck_assert_int_eq(tensors_view(&alice, tensor, "w", "", &slice, NULL, NULL, &own, &world.error), 0);
@@ -115,7 +111,6 @@ TEST(uids_that_are_none)
 {
 	struct access_ref cut = {0, "4294968297:x"}, none = {0, ":z"}, zero = {0, "0:z"};
 	struct tensor *found;
-
 	ck_assert_int_eq(access_find(&root, &cut, ACCESS_READ, &found, &world.error), NPUMEM_NOT_FOUND);
 	world_tensor(&world, &root, "z");
 	ck_assert_int_eq(access_find(&root, &none, ACCESS_READ, &found, &world.error), NPUMEM_NOT_FOUND);
@@ -126,7 +121,6 @@ TEST(what_somebody_frees_is_listed_no_more)
 {
 	unsigned looks = 100;
 	uint64_t at = 0;
-
 	tensors_hide(&alice, &tensor, 1);
 	ck_assert_ptr_null(tensors_after(&root, &at, &looks));
 	ck_assert_int_eq(right(&alice, tensor), 0);

@@ -11,7 +11,6 @@ TEST(what_a_name_may_be)
 					  "a\n", "a\x7f", "\"",	 "a,b", "x="};
 	char longest[NPUMEM_NAME_BYTES_MAX + 2];
 	struct npumem_error error;
-
 	npumem_error_clear(&error);
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		ck_assert_msg(names_check(good[i], &error) == 0, "%s", good[i]);
@@ -48,7 +47,6 @@ TEST(what_was_put_in_is_found_and_goes_again)
 {
 	struct owned *owned = calloc(MANY, sizeof(*owned));
 	struct names names;
-
 	ck_assert_int_eq(names_init(&names, &heap_libc, 1), 0);
 	fill(&names, owned);
 	ck_assert_uint_eq(names.n, MANY);
@@ -70,12 +68,10 @@ TEST(without_memory_to_grow_nothing_is_lost)
 {
 	struct owned *owned = calloc(MANY, sizeof(*owned));
 	enum { INIT_ALLOCS = 2 };
-
 	for (unsigned fail_at = 1; fail_at < INIT_ALLOCS + 12; fail_at++) {
 		struct world heap_only = {.fail_at = fail_at};
 		struct names names;
 		int status;
-
 		heap_only.heap = (struct heap){world_alloc, world_release, &heap_only};
 		status = names_init(&names, &heap_only.heap, 1);
 		ck_assert_int_eq(status != 0, fail_at <= INIT_ALLOCS);
@@ -107,12 +103,10 @@ TEST(no_name_pays_for_all)
 	struct owned *owned = calloc(N, sizeof(*owned));
 	const struct heap heap = {alloc_noting, heap_libc.free, NULL};
 	struct names names;
-
 	most_at_once = 0;
 	ck_assert_int_eq(names_init(&names, &heap, 1), 0);
 	for (unsigned i = 0; i < N; i++) {
 		size_t n_buckets = names.n_buckets;
-
 		snprintf(owned[i].record.name, sizeof(owned[i].record.name), "t%u", i);
 		names_add(&names, &owned[i].record);
 		ck_assert_uint_le(names.n_buckets - n_buckets, 1);

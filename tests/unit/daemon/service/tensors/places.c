@@ -26,7 +26,6 @@ static int alloc(struct session *session, int64_t address, bool is_pinned)
 	struct device_request request = world_request(8, 8);
 	const char *name = "";
 	struct tensor *tensor;
-
 	request.spec.address = address;
 	request.spec.layout = NPUMEM_COMPACT;
 	request.pinned = is_pinned;

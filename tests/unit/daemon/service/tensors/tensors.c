@@ -27,7 +27,6 @@ FIXTURE_OBJECT(struct bench, bench, bench_init(&bench), bench_deinit(&bench))
 static int alloc(const char *const *names, unsigned n, struct tensor **tensors)
 {
 	struct device_request requests[TENSORS_ALLOC_MAX + 1];
-
 	for (unsigned i = 0; i < n; i++)
 		requests[i] = world_request(8, 10);
 	npumem_error_clear(&bench.world.error);
@@ -39,7 +38,6 @@ TEST(names_are_unique_per_uid)
 	struct session other;
 	struct tensor *tensors[3];
 	const char *once[] = {"a", "b", "c"}, *again[] = {"d", "", "b"}, *twice[] = {"d", "e", "d"};
-
 	ck_assert_int_eq(alloc(once, 3, tensors), 0);
 	ck_assert_int_eq(alloc(again, 3, tensors), NPUMEM_ALREADY_EXISTS);
 	ck_assert_int_eq(npumem_error_find(&bench.world.error, "tensor_index", -1), 2);
@@ -56,7 +54,6 @@ TEST(all_or_nothing)
 	struct device_request requests[3] = {world_request(8, 100), world_request(8, 100), world_request(8, 9000)};
 	const char *names[] = {"a", "", "c"}, *bad[] = {"a", "1:2", ""};
 	struct tensor *tensors[3];
-
 	ck_assert_int_ne(tensors_alloc(&bench.session, requests, names, 3, tensors, &bench.world.error), 0);
 	npumem_error_clear(&bench.world.error);
 	ck_assert_int_eq(tensors_alloc(&bench.session, requests, bad, 3, tensors, &bench.world.error),
@@ -71,7 +68,6 @@ TEST(counts_have_limits)
 {
 	const char *names[TENSORS_ALLOC_MAX + 1];
 	struct tensor *tensors[TENSORS_ALLOC_MAX + 1];
-
 	for (unsigned i = 0; i <= TENSORS_ALLOC_MAX; i++)
 		names[i] = "";
 	ck_assert_int_eq(alloc(names, 0, tensors), NPUMEM_INVALID);
@@ -93,7 +89,6 @@ TEST(free_takes_all_or_none)
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 10}};
 	struct access_ref a = {0, "a"}, v = {0, "v"};
 	struct tensor *found;
-
 	ck_assert_int_eq(alloc(names, 3, tensors), 0);
 	ck_assert_int_eq(
 		tensors_view(&bench.session, tensors[0], "v", "", &slice, NULL, NULL, &view, &bench.world.error),
@@ -133,7 +128,6 @@ TEST(a_view_counts_with_its_base)
 {
 	struct tensor *base, *view, *again;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 100}};
-
 	base = world_tensor(&bench.world, &bench.session, "base");
 	ck_assert_int_eq(
 		tensors_view(&bench.session, base, "base", "", &slice, NULL, NULL, &view, &bench.world.error),
@@ -155,7 +149,6 @@ TEST(a_new_tensor_is_described_without_counting)
 {
 	struct tensors_description fresh, counted;
 	struct device_state state;
-
 	struct tensor *tensor = world_tensor(&bench.world, &bench.session, "x");
 	tensors_new_state(tensor, &state);
 	tensors_describe(&bench.session, tensor, &state, &fresh);
@@ -175,7 +168,6 @@ TEST(host_memory_may_run_out_anywhere)
 	char texts[40][16];
 	unsigned n_refused = 0;
 	bool hit = true;
-
 	for (unsigned i = 0; i < 40; i++) {
 		snprintf(texts[i], sizeof(texts[i]), "t%u", i);
 		names[i] = i % 3 ? texts[i] : "";
@@ -183,7 +175,6 @@ TEST(host_memory_may_run_out_anywhere)
 	for (size_t i = 1; hit; i++) {
 		struct tensor *tensors[40];
 		int status;
-
 		bench_deinit(&bench);
 		bench_init(&bench);
 		bench.world.fail_at = bench.world.n_allocs + i;
@@ -207,12 +198,10 @@ TEST(host_memory_may_run_out_anywhere)
 TEST(a_view_without_host_memory_leaves_nothing)
 {
 	bool hit = true;
-
 	for (size_t i = 1; hit; i++) {
 		struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 10}};
 		struct tensor *base, *view;
 		int status;
-
 		bench_deinit(&bench);
 		bench_init(&bench);
 		base = world_tensor(&bench.world, &bench.session, "base");
@@ -239,7 +228,6 @@ TEST(a_search_is_charged_between_steps)
 				      .n = 1,
 				      .tensors = tensors};
 	int64_t steps = 1;
-
 	const uint64_t *now = &bench.session.user->now[LIMITS_REQUEST_BYTES];
 	ck_assert_int_eq(tensors_alloc(&bench.session, &all, names, 1, tensors, &bench.world.error), 0);
 	more.reuse = NPUMEM_UNCHECKED;
@@ -269,7 +257,6 @@ TEST(host_memory_is_charged)
 	struct tensor *tensors[2], *view;
 	struct npumem_dims same = {1, 8, 1, 10};
 	struct limits *most = &bench.world.service.limits.ordinary;
-
 	const uint64_t *now = &bench.session.user->now[LIMITS_HOST_BYTES];
 	uint64_t one = device_host_bytes(bench.world.service.device, 0);
 	ck_assert_uint_gt(one, sizeof(struct tensor) + sizeof(struct record));
@@ -308,7 +295,6 @@ TEST(a_name_is_exchanged)
 	struct tensor *tensors[2], *alien;
 	struct names *names = &bench.world.service.names;
 	const char *const given[] = {"a", "b"}, *const bad[] = {"", "12", "1:2", "a b"};
-
 	ck_assert_int_eq(alloc(given, 2, tensors), 0);
 	session_init(&other, &bench.world.service, 1002, 0, NULL);
 	session_init(&root, &bench.world.service, 0, 0, NULL);
@@ -347,7 +333,6 @@ TEST(what_has_no_name_gets_none)
 {
 	struct tensor *tensor;
 	const char *const none[] = {""};
-
 	ck_assert_int_eq(alloc(none, 1, &tensor), 0);
 	ck_assert_int_eq(tensors_rename(&bench.session, tensor, "a", &bench.world.error), NPUMEM_INVALID);
 	ck_assert_ptr_null(names_find(&bench.world.service.names, 1001, "a"));

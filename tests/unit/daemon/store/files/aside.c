@@ -28,7 +28,6 @@ struct found {
 static void on_folder(void *ctx, const char *name, const struct aside_note *note)
 {
 	struct found *found = ctx;
-
 	found->n++;
 	snprintf(found->name, sizeof(found->name), "%s", name);
 	found->note = *note;
@@ -38,7 +37,6 @@ static struct found find(void)
 {
 	struct found found = {0};
 	int directory = open(state.directory, O_RDONLY | O_DIRECTORY);
-
 	ck_assert_int_ge(aside_each(directory, on_folder, &found), 0);
 	close(directory);
 	return found;
@@ -88,7 +86,6 @@ static void check_state(const char *directory)
 TEST(it_is_whole_and_says_why)
 {
 	char folder[160];
-
 	make_state();
 	state_open();
 	ck_assert(state.report.is_new);
@@ -132,10 +129,8 @@ TEST(wherever_it_dies, .to = 2)
 	unsigned n_kept = 0, n_moved = 0;
 	bool is_other_again = _i;
 	int status;
-
 	for (dying.at = 1;; dying.at++) {
 		char folder[160];
-
 		make_state();
 		state.options.hooks = &hooks;
 		dying.n = 0;

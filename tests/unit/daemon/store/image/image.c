@@ -42,7 +42,6 @@ static void set(uint64_t off, uint8_t value)
 static void keep_piece(const struct store_piece *piece)
 {
 	int fd = open(state_path_in(copy, piece->file), O_WRONLY | O_CREAT, 0600);
-
 	ck_assert_int_ge(fd, 0);
 	ck_assert_uint_le(piece->bytes, STORE_PIECE_BYTES);
 	ck_assert_uint_le(piece->off + piece->bytes, piece->file_bytes);
@@ -55,7 +54,6 @@ static void keep_piece(const struct store_piece *piece)
 static bool tell(unsigned n)
 {
 	struct store_piece piece = {.is_last = false};
-
 	for (unsigned i = 0; !piece.is_last && (!n || i < n); i++) {
 		store_image_next(state.store, &piece);
 		keep_piece(&piece);
@@ -95,7 +93,6 @@ static void check_memory(void)
 static void check(void)
 {
 	size_t bytes;
-
 	check_memory();
 	ck_assert(state_has(STORE_TENSORS, 0, "one"));
 	ck_assert(state_has(STORE_TENSORS, 500, "far"));
@@ -155,7 +152,6 @@ static atomic_bool is_over;
 static void *write_on(void *arg)
 {
 	unsigned seed = (unsigned)(uintptr_t)arg, at = seed;
-
 	while (!atomic_load(&is_over)) {
 		at = at * 1103515245 + 12345;
 		/* Bytes of its own, of everybody's pages. */
@@ -167,7 +163,6 @@ static void *write_on(void *arg)
 TEST(writers_on_other_threads)
 {
 	pthread_t threads[WRITERS];
-
 	state_open();
 	fill();
 	ck_assert_int_eq(store_image_begin(state.store), 0);
@@ -210,7 +205,6 @@ TEST(without_room_there_is_none, .to = 2)
 	static const struct store_hooks hooks = {.fail = fail_call};
 	static const struct heap heap = {alloc_or_fail, free_it, NULL};
 	unsigned n = 0;
-
 	fail_at = -1;
 	if (_i)
 		state.options.heap = &heap;

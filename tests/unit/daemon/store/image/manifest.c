@@ -18,7 +18,6 @@ static char copy[80];
 static void keep_piece(const struct store_piece *piece)
 {
 	int fd = open(state_path_in(copy, piece->file), O_WRONLY | O_CREAT, 0600);
-
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(ftruncate(fd, (off_t)piece->file_bytes), 0);
 	ck_assert_int_eq(pwrite(fd, piece->data, piece->bytes, (off_t)piece->off), (ssize_t)piece->bytes);
@@ -29,7 +28,6 @@ static void keep_piece(const struct store_piece *piece)
 static void set_up(void)
 {
 	struct store_piece piece = {.is_last = false};
-
 	state_set_up();
 	state_open();
 	state_put(STORE_TENSORS, 3, "three");
@@ -60,7 +58,6 @@ static void tear_down(void)
 static void put(const void *bytes, size_t n)
 {
 	const char *path = state_path_in(copy, MANIFEST_NAME);
-
 	ck_assert_int_eq(unlink(path), 0);
 	state_write(path, bytes, n, 0);
 }
@@ -123,7 +120,6 @@ TEST(it_is_of_other_files)
 TEST(it_is_no_file_or_too_long)
 {
 	const char *path = state_path_in(copy, MANIFEST_NAME);
-
 	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
 	state_refused(-EINVAL, "manifest: is not the manifest of a snapshot");

@@ -59,7 +59,6 @@ TEST(a_damaged_round_ends_it, .to = 4)
 	char *files[STATE_FILES];
 	size_t bytes[STATE_FILES];
 	struct format_log head;
-
 	open_durable();
 	for (unsigned i = 0; i < STATE_FILES; i++)
 		files[i] = state_read(state_path(state_files[i]), &bytes[i]);
@@ -151,7 +150,6 @@ static struct {
 static void copy_journal(void *ctx, int fd)
 {
 	struct stat synced, journal;
-
 	(void)ctx;
 	ck_assert_int_eq(fstat(fd, &synced), 0);
 	ck_assert_int_eq(stat(state_path("journal"), &journal), 0);
@@ -175,7 +173,6 @@ TEST(it_begins_anew_when_the_power_goes)
 	enum { FIRST_SECTOR = 512 };
 	static const struct store_hooks hooks = {.synced = copy_journal};
 	struct format_log head, first;
-
 	state.options.hooks = &hooks;
 	open_durable();
 	ck_assert_int_eq(store_recovered(state.store), 0);
@@ -214,8 +211,7 @@ static struct forged forge(uint64_t seq)
 		.off = FORMAT_PAGE_BYTES,
 		.data = "forged",
 	};
-
-	forged.head.sum = log_sum(&forged.head);
+	forged.head.crc = format_log_crc(&forged.head);
 	return forged;
 }
 
@@ -225,7 +221,6 @@ static void keep_elements(const struct forged *forged)
 	enum { OFF = 4096, BYTES = 72 * sizeof(*forged) };
 	const unsigned heads = sizeof(struct format_log) + sizeof(struct format_change);
 	const unsigned rounds = (1 << 16) / (BYTES + heads) + 1;
-
 	open_durable();
 	for (unsigned i = 0; i < BYTES; i += sizeof(*forged))
 		memcpy((char *)store_memory(state.store) + OFF + i, forged, sizeof(*forged));
@@ -243,7 +238,6 @@ static uint64_t last_round(void)
 	size_t bytes;
 	char *journal = state_read(state_path("journal"), &bytes), *at = journal + FORMAT_RECORDS_OFF;
 	struct format_log head, last;
-
 	memcpy(&head, at, sizeof(head));
 	do {
 		last = head;
@@ -260,7 +254,6 @@ static uint64_t last_round(void)
 TEST(elements_are_no_round)
 {
 	struct forged forged = forge(0);
-
 	keep_elements(&forged);
 	forged = forge(last_round() + 1);
 	state_tear_down();
@@ -333,7 +326,6 @@ TEST(one_that_is_longer_than_the_log)
 {
 	enum { N = 1000 };
 	static const char text[STORE_TENSOR_BYTES_MAX];
-
 	open_durable();
 	ck_assert_int_eq(store_prepare(state.store, STORE_TENSORS, N, N), 0);
 	for (uint32_t i = 0; i < N; i++)
@@ -352,7 +344,6 @@ TEST(a_round_longer_than_the_log)
 {
 	enum { N = 100, BYTES = 9000 }; /* 3.5 times the log */
 	struct stat before, after;
-
 	state.options.log_bytes = 1 << 18;
 	open_durable();
 	flush();
@@ -379,7 +370,6 @@ TEST(shares_of_changes_of_tables)
 	static const char text[STORE_TENSOR_BYTES_MAX];
 	static const int one, other, growing;
 	unsigned n = 0;
-
 	open_durable();
 	store_attach(state.store);
 	store_change_for(state.store, &other);
@@ -406,7 +396,6 @@ TEST(shares_of_changes_of_tables)
 TEST(a_table_that_grew)
 {
 	struct stat stat_of;
-
 	/* It does once the log begins anew. */
 	state.options.log_bytes = 1 << 18;
 	open_durable();
@@ -425,7 +414,6 @@ TEST(a_table_that_grows_stays_where_it_is, .to = 2)
 {
 	const void *at;
 	size_t bytes;
-
 	state.options.durable = _i;
 	state_open();
 	put(0, "first");
@@ -458,7 +446,6 @@ TEST(from_one_to_the_other)
 static void *write_out(void *arg)
 {
 	unsigned *n = arg;
-
 	while (store_wait(state.store))
 		if (!store_write_out(state.store, NULL, NULL))
 			++*n;
@@ -468,7 +455,6 @@ static void *write_out(void *arg)
 static void *change(void *arg)
 {
 	size_t at = (size_t)(uintptr_t)arg;
-
 	for (unsigned i = 0; i <= 2000; i++)
 		keep(at * 3000, (char)i, 3000);
 	return NULL;
@@ -486,7 +472,6 @@ TEST(changes_of_many_threads)
 	pthread_t writer, others[4];
 	unsigned n_rounds = 0;
 	uint64_t round = 0;
-
 	open_durable();
 	store_attach(state.store);
 	ck_assert_int_eq(pthread_create(&writer, NULL, write_out, &n_rounds), 0);
@@ -531,7 +516,6 @@ TEST(a_round_waits_for_clients_that_were_just_answered)
 	uint64_t first = 0, second = 0, third = 0;
 	unsigned n_rounds = 0;
 	pthread_t writer;
-
 	state.options.hooks = &hooks;
 	sync_us = 0;
 	open_durable();
@@ -580,7 +564,6 @@ struct keeper {
 static void *keep_as(void *arg)
 {
 	struct keeper *keeper = arg;
-
 	thread_user = keeper->user;
 	for (; keeper->done < keeper->n; keeper->done++)
 		keep(keeper->off, 'k', 1 << 16);
@@ -605,7 +588,6 @@ static void await(const struct keeper *keeper, unsigned n)
 TEST(a_full_round_has_room_for_another_user)
 {
 	struct keeper many[] = {{"a", 0, 64, 0, 0}, {"a", 1 << 16, 64, 0, 0}}, few = {"b", 1 << 17, 1, 0, 0};
-
 	state.options.user = user_of_thread;
 	state.options.memory_bytes = 4 << 16;
 	open_durable();
@@ -632,7 +614,6 @@ TEST(a_user_that_only_waits_keeps_a_round_short)
 {
 	struct keeper one = {"a", 0, 64, 0, 0};
 	uint64_t round = 0;
-
 	state.options.user = user_of_thread;
 	state.options.memory_bytes = 1 << 16;
 	open_durable();
@@ -653,7 +634,6 @@ TEST(a_share_counts_what_the_log_gets)
 {
 	static const int user, other;
 	uint64_t round = 0;
-
 	open_durable();
 	store_attach(state.store);
 	store_want(state.store, &other, &round);
@@ -671,7 +651,6 @@ TEST(a_share_counts_pages)
 	static const int user, other;
 	uint64_t round = 0;
 	unsigned n = 0;
-
 	state.options.memory_bytes = 1 << 20;
 	open_durable();
 	store_attach(state.store);
@@ -693,7 +672,6 @@ static uint64_t first_seq(void)
 {
 	struct format_log head;
 	int fd = open(state_path("journal"), O_RDONLY);
-
 	ck_assert_int_eq(pread(fd, &head, sizeof(head), FORMAT_RECORDS_OFF), sizeof(head));
 	close(fd);
 	return head.seq;
@@ -703,7 +681,6 @@ static uint64_t first_seq(void)
 TEST(it_begins_anew_after_many_pages)
 {
 	enum { PAGES = 4096, A_ROUND = 64 };
-
 	state.options.memory_bytes = (uint64_t)PAGES * FORMAT_PAGE_BYTES;
 	state.options.log_bytes = 4 << 20;
 	open_durable();
@@ -738,7 +715,6 @@ TEST(a_disk_that_fails)
 	const struct store_hooks hooks = {.fail = fail_syncs, .ctx = &fails};
 	pthread_t writer, other;
 	unsigned n_rounds = 0;
-
 	state.options.hooks = &hooks;
 	open_durable();
 	fails = true;

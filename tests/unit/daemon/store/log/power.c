@@ -26,7 +26,6 @@ static struct world *world;
 static void read_whole(int fd, unsigned i)
 {
 	struct stat stat_of;
-
 	ck_assert_int_eq(fstat(fd, &stat_of), 0);
 	ck_assert_int_le(stat_of.st_size, DISK_BYTES);
 	world->disk[i].inode = stat_of.st_ino;
@@ -44,7 +43,6 @@ static void count_down(void *ctx)
 static void note_synced(void *ctx, int fd)
 {
 	struct stat stat_of;
-
 	(void)ctx;
 	ck_assert_int_eq(fstat(fd, &stat_of), 0);
 	for (unsigned i = 0; i < STATE_FILES; i++)
@@ -91,7 +89,6 @@ static void next_boot(void)
 {
 	static char id[40];
 	static unsigned boot = 1;
-
 	snprintf(id, sizeof(id), "%032x", ++boot);
 	state.options.boot_id = id;
 }
@@ -113,7 +110,6 @@ static bool writes_place(uint64_t number)
 static void run(uint64_t n)
 {
 	struct store_write *write;
-
 	state.options.hooks = &hooks;
 	state_open();
 	ck_assert_int_eq(store_recovered(state.store), 0);
@@ -136,7 +132,6 @@ static void run(uint64_t n)
 static void play(unsigned round, uint64_t n, uint64_t *chance)
 {
 	int status;
-
 	begin_with_what_is_there();
 	*chance = script_hash(*chance + 1);
 	/* Every other time while the state is made or opened, after one store more each time. */
@@ -156,7 +151,6 @@ static void play(unsigned round, uint64_t n, uint64_t *chance)
 static bool place_holds(struct store *store, uint64_t place)
 {
 	bool was_flushed = false;
-
 	for (uint64_t number = 4 * place; number < world->n_begun; number += 4 * SCRIPT_PLACES) {
 		const char *text = script_place(store, place);
 		bool is_all = true, is_last = number + 4 * SCRIPT_PLACES >= world->n_flushed;
@@ -174,7 +168,6 @@ static void memory_holds(struct store *store)
 	const struct store_found_write *found;
 	unsigned n = store_writes_found(store, &found);
 	bool is_found[SCRIPT_PLACES] = {false};
-
 	for (unsigned i = 0; i < n; i++)
 		is_found[found[i].handle / 4 % SCRIPT_PLACES] = true;
 	for (uint64_t place = 0; place < SCRIPT_PLACES; place++)
@@ -201,7 +194,6 @@ static uint64_t seed(void)
 {
 	const char *value = getenv("NPUMEM_STORE_SEED");
 	uint64_t number = value ? strtoul(value, NULL, 0) : (uint64_t)time(NULL);
-
 	printf("store/power: seed %lu\n", (unsigned long)number);
 	return script_hash(number);
 }
@@ -209,7 +201,6 @@ static uint64_t seed(void)
 static unsigned rounds(void)
 {
 	const char *value = getenv("NPUMEM_STORE_KILLS");
-
 	return value ? (unsigned)strtoul(value, NULL, 0) : 40;
 }
 
@@ -217,7 +208,6 @@ TEST(durable_means_on_the_disk, .is_slow = true)
 {
 	struct script_model model = {0};
 	uint64_t chance = seed();
-
 	share_world();
 	state.options.durable = true;
 	for (unsigned round = 0, n = rounds(); round < n; round++) {
@@ -259,7 +249,6 @@ static void cells_are_real(const struct store *store)
 TEST(otherwise_it_is_told, .is_slow = true)
 {
 	uint64_t chance = seed();
-
 	share_world();
 	for (unsigned round = 0, n = rounds(); round < n; round++) {
 		state_remove(state.directory);

@@ -11,7 +11,6 @@ static struct shares now, before;
 static uint64_t fill(const void *user)
 {
 	uint64_t bytes = 0;
-
 	for (; shares_have_room(&now, &before, user, PIECE); bytes += PIECE)
 		shares_add(&now, user, PIECE);
 	return bytes;
@@ -20,7 +19,6 @@ static uint64_t fill(const void *user)
 static void next_round(void)
 {
 	struct shares older = before;
-
 	before = now;
 	now = older;
 	shares_next(&now);

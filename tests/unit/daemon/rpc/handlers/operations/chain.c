@@ -38,7 +38,6 @@ TEST(one_task)
 {
 	const struct crowd_op ops[] = {
 		{0, 'c', "b", "a", 0}, {0, 'f', "short", NULL, 7}, {0, 'k', "b", "c", 0}, {0, 'c', "d", "c", 0}};
-
 	init();
 	uint64_t list = crowd_list(0, ops, 4);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
@@ -57,7 +56,6 @@ TEST(one_task)
 static void check_refused(const struct crowd_op *ops, unsigned n, unsigned index, int status)
 {
 	char begin[16];
-
 	init();
 	uint64_t list = crowd_list(0, ops, n);
 	crowd_finish_all();
@@ -75,14 +73,12 @@ TEST(refused_when_it_runs)
 {
 	const struct crowd_op ops[] = {
 		{0, 'c', "b", "a", 0}, {0, 'k', "unwritten", "c", 0}, {0, 'k', "a", "d", 0}};
-
 	check_refused(ops, 3, 1, NPUMEM_FAILED_PRECONDITION);
 }
 
 TEST(refused_when_it_is_checked)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "short", "c", 0}, {0, 'k', "a", "d", 0}};
-
 	check_refused(ops, 3, 1, NPUMEM_INVALID);
 }
 
@@ -92,7 +88,6 @@ TEST(what_is_no_part)
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0},	      {0, 'r', "b", NULL, 0},
 				       {0, 'c', "c", "b", 0},	      {5, 'c', "d", "c", 0},
 				       {5, 'k', "a", "unwritten", 0}, {0, 'r', "d", NULL, 0}};
-
 	init();
 	uint64_t list = crowd_list(0, ops, 6);
 	crowd_finish_all();
@@ -106,7 +101,6 @@ TEST(what_is_no_part)
 TEST(a_group_stays_one)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {5, 'c', "d", "a", 0}, {5, 'k', "d", "c", 0}};
-
 	init();
 	uint64_t list = crowd_list(0, ops, 3);
 	crowd_finish_all();
@@ -119,7 +113,6 @@ TEST(cancelled)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "a", "c", 0}, {0, 'c', "d", "a", 0}};
 	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
-
 	init();
 	cancel.request_id = crowd_list(0, ops, 3);
 	ck_assert_uint_eq(crowd.n_tasks, 1);
@@ -136,7 +129,6 @@ TEST(cancelled)
 TEST(others_wait)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "b", "c", 0}, {0, 'c', "d", "c", 0}};
-
 	init();
 	uint64_t list = crowd_list(0, ops, 3);
 	uint64_t frees = crowd_free(0, "c");
@@ -154,7 +146,6 @@ TEST(others_wait)
 TEST(no_thread)
 {
 	const struct crowd_op ops[] = {{0, 'c', "b", "a", 0}, {0, 'k', "a", "c", 0}};
-
 	init();
 	crowd.no_threads = true;
 	uint64_t list = crowd_list(0, ops, 2);

@@ -10,7 +10,6 @@ FIXTURE_OBJECT(struct talk, talk, talk_init(&talk), talk_deinit(&talk))
 TEST(what_is_written_is_read)
 {
 	uint8_t data[128];
-
 	uint64_t handle = talk_tensor(&talk, "x");
 	for (unsigned i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7);
@@ -37,7 +36,6 @@ TEST(what_a_transfer_refuses)
 	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__ReadRequest read = NPUMEM__V1__READ_REQUEST__INIT;
 	uint8_t data[200] = {0};
-
 	uint64_t handle = talk_tensor(&talk, "x");
 	ck_assert_int_eq(talk_fill(&talk, handle, 1), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -59,7 +57,6 @@ TEST(data_comes_in_whole_elements)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-
 	allocation.spec = talk_spec(&spec, 2, 2);
 	allocation.spec->dtype = NPUMEM__V1__DTYPE__INT32;
 	Npumem__V1__AllocRequest request = {MESSAGE(alloc_request), .n_tensors = 1, .tensors = &list};
@@ -78,7 +75,6 @@ TEST(a_read_beyond_a_frame_is_refused_before_it_is_gathered)
 		.geometry = {.n_npus = 64, .npu_bytes = 512 << 10, .n_banks = 8, .eu_bytes = 128},
 		.uninitialized = NPUMEM_ALLOW,
 	};
-
 	talk_again(&talk, &options);
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "big", 64, 270000), 0);
 	uint64_t handle = talk.response->allocated->tensors[0]->handle;
@@ -105,7 +101,6 @@ TEST(copies_and_fills)
 {
 	Npumem__V1__FillRequest fill = NPUMEM__V1__FILL_REQUEST__INIT;
 	uint64_t a, b;
-
 	a = talk_tensor(&talk, "a");
 	b = talk_tensor(&talk, "b");
 	ck_assert_int_eq(copy(b, a), NPUMEM_FAILED_PRECONDITION);
@@ -143,7 +138,6 @@ static Npumem__V1__RunRequest *run_init(struct run *run, int kernel)
 static void run_operand(struct run *run, const char *role, uint64_t handle)
 {
 	size_t i = run->request.n_operands++;
-
 	npumem__v1__operand__init(&run->operands[i]);
 	run->operand_list[i] = &run->operands[i];
 	run->refs[i] = talk_ref(handle, "");
@@ -154,7 +148,6 @@ static void run_operand(struct run *run, const char *role, uint64_t handle)
 static void run_param(struct run *run, int key, int64_t value)
 {
 	size_t i = run->request.n_params++;
-
 	npumem__v1__param__init(&run->params[i]);
 	run->param_list[i] = &run->params[i];
 	run->values[i] = value;
@@ -167,7 +160,6 @@ static uint64_t fx8_tensor(const char *name)
 {
 	struct talk_spec spec;
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-
 	allocation.spec = talk_spec(&spec, 8, 16);
 	allocation.spec->dtype = NPUMEM__V1__DTYPE__FX8;
 	allocation.spec->frac_bits_given_case = NPUMEM__V1__SPEC__FRAC_BITS_GIVEN_FRAC_BITS;
@@ -182,7 +174,6 @@ TEST(a_kernel_runs)
 {
 	struct run run;
 	uint64_t in, out;
-
 	in = fx8_tensor("in");
 	out = fx8_tensor("out");
 	ck_assert_int_eq(talk_fill(&talk, in, -5), 0);
@@ -201,7 +192,6 @@ TEST(what_only_the_wire_can_get_wrong_in_a_run)
 {
 	struct run run;
 	uint64_t in;
-
 	in = fx8_tensor("in");
 	talk_fails(&talk, TALK(&talk, run, RUN, run_init(&run, 4711)), NPUMEM_INVALID, "kernel 4711");
 	ck_assert_int_ne(TALK(&talk, run, RUN, run_init(&run, 0)), 0);
@@ -295,7 +285,6 @@ TEST(memory_of_a_client_is_touched_on_threads_only)
 {
 	Npumem__V1__ShareRequest share = NPUMEM__V1__SHARE_REQUEST__INIT;
 	unsigned n = 0;
-
 	talk.session.segments_source = &source;
 	ck_assert_int_eq(TALK(&talk, share, SHARE, &share), 0);
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "x", 8, SHARED_BYTES / 8), 0);
@@ -313,7 +302,6 @@ TEST(memory_of_a_client_is_not_summed_for_a_record)
 {
 	Npumem__V1__ShareRequest share = NPUMEM__V1__SHARE_REQUEST__INIT;
 	Npumem__V1__Ref ref = talk_ref(0, "x");
-
 	talk.session.segments_source = &source;
 	/* All behind the first bytes is nobody's: a read of it ends the process. */
 	shared_bytes = UINT64_C(1) << 32;

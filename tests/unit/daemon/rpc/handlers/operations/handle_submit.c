@@ -37,7 +37,6 @@ static void list_deinit(struct list *list)
 static struct item *add(struct list *list, unsigned group, int kind, const char *first, const char *second)
 {
 	struct item *item = &list->items[list->n];
-
 	npumem__v1__operation__init(&item->operation);
 	list->pointers[list->n++] = &item->operation;
 	list->request.n_operations = list->n;
@@ -52,7 +51,6 @@ static struct item *add(struct list *list, unsigned group, int kind, const char 
 static void add_fill(struct list *list, unsigned group, const char *name, int64_t value)
 {
 	struct item *item = add(list, group, NPUMEM__V1__OPERATION__KIND_FILL, name, "");
-
 	npumem__v1__fill_request__init(&item->fill);
 	item->operation.fill = &item->fill;
 	item->fill.tensor = &item->refs[0];
@@ -63,7 +61,6 @@ static void add_fill(struct list *list, unsigned group, const char *name, int64_
 static void add_read(struct list *list, unsigned group, const char *name, int64_t first, int64_t count)
 {
 	struct item *item = add(list, group, NPUMEM__V1__OPERATION__KIND_READ, name, "");
-
 	npumem__v1__read_request__init(&item->read);
 	item->operation.read = &item->read;
 	item->read.tensor = &item->refs[0];
@@ -74,7 +71,6 @@ static void add_read(struct list *list, unsigned group, const char *name, int64_
 static void add_copy(struct list *list, unsigned group, const char *destination, const char *source)
 {
 	struct item *item = add(list, group, NPUMEM__V1__OPERATION__KIND_COPY, destination, source);
-
 	npumem__v1__copy_request__init(&item->copy);
 	item->operation.copy = &item->copy;
 	item->copy.destination = &item->refs[0];
@@ -84,7 +80,6 @@ static void add_copy(struct list *list, unsigned group, const char *destination,
 static void add_relu(struct list *list, unsigned group, const char *in, const char *out)
 {
 	struct item *item = add(list, group, NPUMEM__V1__OPERATION__KIND_RUN, in, out);
-
 	npumem__v1__run_request__init(&item->run);
 	item->operation.run = &item->run;
 	item->run.kernel = NPUMEM__V1__KERNEL__RELU;
@@ -101,11 +96,9 @@ static void add_relu(struct list *list, unsigned group, const char *in, const ch
 static void tensors(void)
 {
 	static char *const names[] = {"a", "b", "c", "d"};
-
 	for (unsigned i = 0; i < 4; i++) {
 		struct talk_spec spec;
 		Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
-
 		allocation.spec = talk_spec(&spec, 8, 16);
 		allocation.spec->dtype = NPUMEM__V1__DTYPE__FX8;
 		allocation.spec->frac_bits_given_case = NPUMEM__V1__SPEC__FRAC_BITS_GIVEN_FRAC_BITS;
@@ -118,7 +111,6 @@ static void tensors(void)
 TEST(a_list_runs_in_order)
 {
 	struct list list;
-
 	tensors();
 	list_init(&list, 10);
 	add_fill(&list, 0, "a", -3);
@@ -146,7 +138,6 @@ TEST(a_list_runs_in_order)
 TEST(the_first_refusal_ends_the_list)
 {
 	struct list list;
-
 	tensors();
 	list_init(&list, 10);
 	add_fill(&list, 0, "a", 1);
@@ -177,7 +168,6 @@ TEST(the_first_refusal_ends_the_list)
 TEST(a_conflict_refuses_the_whole_group)
 {
 	struct list list;
-
 	tensors();
 	list_init(&list, 10);
 	add_fill(&list, 0, "a", 5);
@@ -205,7 +195,6 @@ TEST(a_conflict_refuses_the_whole_group)
 TEST(counts_have_limits)
 {
 	struct list list;
-
 	tensors();
 	list_init(&list, 1025);
 	for (unsigned i = 0; i < 257; i++)
@@ -230,7 +219,6 @@ TEST(an_answer_beyond_a_frame_is_refused_before_anything_runs)
 		.uninitialized = NPUMEM_ALLOW,
 	};
 	struct list list;
-
 	talk_again(&talk, &options);
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "big", 64, 100000), 0);
 	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "small", 1, 1), 0);

@@ -4,7 +4,6 @@
 static void check(const struct crowd_op *ops, unsigned n, const char *runs, const char *does_not)
 {
 	static const char *const names[] = {"a", "b", "c", "d", "unwritten"};
-
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		crowd_alloc(0, names[i], SHORT_W);
 	crowd_fill(0, "a", 1);
@@ -19,7 +18,6 @@ TEST(kernels)
 {
 	const struct crowd_op ops[] = {
 		{1, 'k', "unwritten", "b", 0}, {1, 'k', "a", "c", 0}, {1, 'f', "d", NULL, 5}};
-
 	check(ops, 3, "d", "c");
 }
 
@@ -27,6 +25,5 @@ TEST(transfers)
 {
 	const struct crowd_op ops[] = {
 		{1, 'c', "b", "unwritten", 0}, {1, 'f', "c", NULL, 5}, {1, 'k', "a", "d", 0}};
-
 	check(ops, 3, "d", "c");
 }
