@@ -51,7 +51,6 @@ TEST(each_uid_has_one_in_each_turn)
 {
 	static const uint32_t came[] = {1, 1, 1, 2, 3, 2}, served[] = {1, 2, 3, 1, 2, 1};
 	struct waiter waiters[6];
-
 	for (unsigned i = 0; i < 6; i++) {
 		waiters[i] = waiter_of(came[i]);
 		ck_assert_int_eq(waiting_add(&waiting, &waiters[i], NULL), 0);
@@ -62,7 +61,6 @@ TEST(each_uid_has_one_in_each_turn)
 TEST(who_was_just_served_does_not_pass_who_waits)
 {
 	struct waiter patient[2] = {waiter_of(1), waiter_of(1)}, greedy = waiter_of(2);
-
 	waiting_add(&waiting, &patient[0], NULL);
 	waiting_add(&waiting, &patient[1], NULL);
 	waiting_add(&waiting, &greedy, NULL);
@@ -78,7 +76,6 @@ TEST(who_was_just_served_does_not_pass_who_waits)
 TEST(nobody_passes_the_head)
 {
 	struct waiter mine[3] = {waiter_of(1), waiter_of(1), waiter_of(1)}, other = waiter_of(2);
-
 	for (unsigned i = 0; i < 3; i++)
 		waiting_add(&waiting, &mine[i], NULL);
 	waiting_remove(&waiting, &mine[0]);
@@ -93,7 +90,6 @@ TEST(nobody_passes_the_head)
 TEST(deadlines)
 {
 	struct waiter waiters[4] = {waiter_of(1), waiter_of(1), waiter_of(2), waiter_of(3)};
-
 	ck_assert_uint_eq(waiting.deadline_ns, WAITING_NEVER);
 	waiters[1].deadline_ns = 50;
 	waiters[2].deadline_ns = waiters[3].deadline_ns = 40;
@@ -128,7 +124,6 @@ TEST(one_uid_may_not_fill_the_line)
 {
 	struct waiter waiters[3] = {waiter_of(1), waiter_of(1), waiter_of(2)};
 	struct npumem_error error;
-
 	npumem_error_clear(&error);
 	limits.all[LIMITS_WAITING] = 2;
 	ck_assert_int_eq(waiting_add(&waiting, &waiters[0], &error), 0);
@@ -150,7 +145,6 @@ TEST(what_can_never_fit)
 	struct device_request requests[2] = {world_request(8, 8192), world_request(8, 4)};
 	struct world world;
 	struct waiter waiter;
-
 	world_init(&world);
 	ck_assert(waiting_measure(world.device, requests, 1, &waiter));
 	ck_assert_int_ge(waiter.from, waiter.to);
@@ -175,7 +169,6 @@ TEST(together_they_can_never_fit)
 	struct device_request requests[2] = {world_request(8, 1024), world_request(8, 1024)};
 	struct world world;
 	struct waiter waiter;
-
 	world_init(&world);
 	requests[0].spec.address = 1024;
 	requests[1].spec.address = 1920;
@@ -201,12 +194,10 @@ TEST(a_trial_that_cannot_be_made_keeps_nobody_out)
 	struct world world;
 	struct waiter waiter;
 	bool fits = true;
-
 	requests[0].spec.address = requests[1].spec.address = 1024;
 	world_init(&world);
 	for (size_t i = 1; fits; i++) {
 		size_t alive = world.n_alive;
-
 		world.n_allocs = 0;
 		world.fail_at = i;
 		fits = waiting_measure(world.device, requests, 2, &waiter);
@@ -223,7 +214,6 @@ static int alloc(struct world *world, struct session *session, int64_t w, int64_
 {
 	struct device_request request = world_request(8, w);
 	const char *name = "";
-
 	request.spec.address = address;
 	npumem_error_clear(&world->error);
 	struct tensors_alloc alloc = {.session = session,
@@ -247,7 +237,6 @@ TEST(what_the_head_waits_for_is_kept)
 	struct session one;
 	struct tensor *tensor;
 	struct waiter head = waiter_of(1);
-
 	world_init(&world);
 	ck_assert_int_eq(session_init(&one, &world.service, 1001, 1, NULL), 0);
 	head.user = one.user;
@@ -317,6 +306,8 @@ static void shared_deinit(struct shared *shared)
 	world_deinit(&shared->world);
 }
 
+FIXTURE_OBJECT(struct shared, shared, shared_init(&shared), shared_deinit(&shared))
+
 static struct waiter asking(const struct session *session, uint64_t bytes)
 {
 	return (struct waiter){.user = session->user, .deadline_ns = WAITING_NEVER, .bytes = bytes};
@@ -328,10 +319,7 @@ static struct waiter asking(const struct session *session, uint64_t bytes)
 
 TEST(more_than_a_share_yields_in_every_second_window)
 {
-	struct shared shared;
-	struct waiter large, small;
-
-	shared_init(&shared);
+	static struct waiter large, small;
 	large = asking(&shared.one, SHARE + 1);
 	small = asking(&shared.two, 64);
 	claims(&shared, NULL);
@@ -352,16 +340,12 @@ TEST(more_than_a_share_yields_in_every_second_window)
 	now_ns = WAITING_WINDOW_NS;
 	shared.world.service.events.now_ns = NULL;
 	claims(&shared, &large);
-	shared_deinit(&shared);
 }
 
 TEST(what_an_equal_share_is)
 {
-	struct shared shared;
-	struct waiter waiter;
+	static struct waiter waiter;
 	struct session third;
-
-	shared_init(&shared);
 	now_ns = WAITING_WINDOW_NS;
 	waiter = asking(&shared.one, SHARE);
 	waiting_add(shared.waiting, &waiter, NULL);
@@ -386,15 +370,11 @@ TEST(what_an_equal_share_is)
 	waiter.bytes++;
 	claims(&shared, NULL);
 	ck_assert_int_eq(session_init(&shared.two, &shared.world.service, 1002, 1, NULL), 0);
-	shared_deinit(&shared);
 }
 
 TEST(the_line_is_tried_as_far_as_the_claimant)
 {
-	struct shared shared;
-	struct waiter large[2], small[3];
-
-	shared_init(&shared);
+	static struct waiter large[2], small[3];
 	now_ns = WAITING_WINDOW_NS;
 	next_is(&shared, NULL);
 	for (unsigned i = 0; i < 2; i++) {
@@ -427,15 +407,11 @@ TEST(the_line_is_tried_as_far_as_the_claimant)
 	waiting_add(shared.waiting, &small[2], NULL);
 	next_is(&shared, &small[2]);
 	next_is(&shared, NULL);
-	shared_deinit(&shared);
 }
 
 TEST(what_is_freed_all_the_time_does_not_keep_the_last_from_being_tried)
 {
-	struct shared shared;
-	struct waiter large[2], small;
-
-	shared_init(&shared);
+	static struct waiter large[2], small;
 	now_ns = WAITING_WINDOW_NS;
 	for (unsigned i = 0; i < 2; i++) {
 		large[i] = asking(&shared.one, SHARE + 1);
@@ -453,15 +429,11 @@ TEST(what_is_freed_all_the_time_does_not_keep_the_last_from_being_tried)
 	next_is(&shared, &large[1]);
 	shared.waiting->room = true;
 	next_is(&shared, &small);
-	shared_deinit(&shared);
 }
 
 TEST(in_the_windows_of_the_large_the_first_holds_all_up)
 {
-	struct shared shared;
-	struct waiter large, small;
-
-	shared_init(&shared);
+	static struct waiter large, small;
 	large = asking(&shared.one, SHARE + 1);
 	small = asking(&shared.two, 64);
 	waiting_add(shared.waiting, &large, NULL);
@@ -478,16 +450,12 @@ TEST(in_the_windows_of_the_large_the_first_holds_all_up)
 	shared.waiting->room = true;
 	next_is(&shared, &large);
 	next_is(&shared, NULL);
-	shared_deinit(&shared);
 }
 
 TEST(the_claimant_is_found_behind_all_that_yield)
 {
 	enum { N = 200 };
-	struct shared shared;
-	struct waiter large[N], small;
-
-	shared_init(&shared);
+	static struct waiter large[N], small;
 	now_ns = WAITING_WINDOW_NS;
 	for (unsigned i = 0; i < N; i++) {
 		large[i] = asking(&shared.one, SHARE + 1);
@@ -501,16 +469,12 @@ TEST(the_claimant_is_found_behind_all_that_yield)
 	for (unsigned i = 1; i < N; i++)
 		next_is(&shared, &large[i]);
 	next_is(&shared, &small);
-	shared_deinit(&shared);
 }
 
 TEST(who_yields_keeps_nothing)
 {
-	struct shared shared;
-	struct waiter large;
+	static struct waiter large;
 	struct tensor *tensor;
-
-	shared_init(&shared);
 	large = asking(&shared.one, 2 * SHARE);
 	waiting_add(shared.waiting, &large, NULL);
 	for (int i = TENSORS_AT_ONCE; i <= TENSORS_LAST; i++) {
@@ -521,127 +485,111 @@ TEST(who_yields_keeps_nothing)
 		ck_assert_int_eq(alloc(&shared.world, &shared.two, 64, NPUMEM_ANY, (enum tensors_turn)i, &tensor),
 				 0);
 	}
-	shared_deinit(&shared);
 }
 
-static void search_begins(struct shared *shared, struct waiter *waiter)
+static void search_begins(struct waiter *waiter)
 {
-	next_is(shared, waiter);
-	waiting_search_begins(shared->waiting, waiter);
+	next_is(&shared, waiter);
+	waiting_search_begins(shared.waiting, waiter);
 }
 
-static void search_fails(struct shared *shared, struct waiter *waiter)
+static void search_fails(struct waiter *waiter)
 {
-	waiting_gives_back(shared->waiting, waiter);
-	waiting_search_ended(shared->waiting, waiter);
+	waiting_gives_back(shared.waiting, waiter);
+	waiting_search_ended(shared.waiting, waiter);
 }
 
 /* They are too large to hold others up, and were not tried in this round. */
-static void searches_wait(struct shared *shared, struct waiter *searches, unsigned n)
+static void searches_wait(struct waiter *searches, unsigned n)
 {
 	now_ns = WAITING_WINDOW_NS;
 	for (unsigned i = 0; i < n; i++) {
-		searches[i] = asking(i % 2 ? &shared->two : &shared->one, SHARE + 1);
+		searches[i] = asking(i % 2 ? &shared.two : &shared.one, SHARE + 1);
 		searches[i].reuses = true;
-		waiting_add(shared->waiting, &searches[i], NULL);
+		waiting_add(shared.waiting, &searches[i], NULL);
 	}
-	shared->waiting->round++;
+	shared.waiting->round++;
 }
 
 /* One may take as long as hundreds of other tries. */
 TEST(each_user_has_one_search_and_others_go_on_beside_it)
 {
-	struct shared shared;
-	struct waiter searches[3], small;
-
-	shared_init(&shared);
-	searches_wait(&shared, searches, 3);
+	static struct waiter searches[3], small;
+	searches_wait(searches, 3);
 	small = asking(&shared.two, 64);
 	waiting_add(shared.waiting, &small, NULL);
 	next_is(&shared, &small);
-	search_begins(&shared, &searches[2]);
-	search_begins(&shared, &searches[1]);
+	search_begins(&searches[2]);
+	search_begins(&searches[1]);
 	next_is(&shared, NULL);
 	shared.waiting->room = true;
 	next_is(&shared, &small);
 	next_is(&shared, NULL);
 	/* It has held room, for the lack of which the small one may have failed. */
-	search_fails(&shared, &searches[2]);
+	search_fails(&searches[2]);
 	next_is(&shared, &small);
-	search_begins(&shared, &searches[0]);
+	search_begins(&searches[0]);
 	next_is(&shared, NULL);
 	waiting_remove(shared.waiting, &searches[0]);
-	search_begins(&shared, &searches[2]);
+	search_begins(&searches[2]);
 	next_is(&shared, NULL);
-	shared_deinit(&shared);
 }
 
 /* Each may have held what the other one lacked. */
 TEST(searches_that_failed_beside_each_other_are_repeated_one_at_a_time)
 {
-	struct shared shared;
-	struct waiter searches[2];
-
-	shared_init(&shared);
-	searches_wait(&shared, searches, 2);
-	search_begins(&shared, &searches[0]);
-	search_begins(&shared, &searches[1]);
+	static struct waiter searches[2];
+	searches_wait(searches, 2);
+	search_begins(&searches[0]);
+	search_begins(&searches[1]);
 	next_is(&shared, NULL);
 	/* The second one was under way when the first one gave back, which had ended when the second one did. */
-	search_fails(&shared, &searches[0]);
+	search_fails(&searches[0]);
 	next_is(&shared, NULL);
-	search_fails(&shared, &searches[1]);
-	search_begins(&shared, &searches[0]);
+	search_fails(&searches[1]);
+	search_begins(&searches[0]);
 	next_is(&shared, NULL);
-	search_fails(&shared, &searches[0]);
-	search_begins(&shared, &searches[1]);
+	search_fails(&searches[0]);
+	search_begins(&searches[1]);
 	next_is(&shared, NULL);
-	search_fails(&shared, &searches[1]);
+	search_fails(&searches[1]);
 	/* They were alone: there is no end of it else. */
 	next_is(&shared, NULL);
-	shared_deinit(&shared);
 }
 
 /* The repeated one may have failed for what the other one held, once more. */
 TEST(a_search_that_begins_beside_a_repeated_one_has_it_repeated_again)
 {
-	struct shared shared;
 	struct session third;
-	struct waiter searches[2], late;
-
-	shared_init(&shared);
+	static struct waiter searches[2], late;
 	session_init(&third, &shared.world.service, 1003, 1, NULL);
-	searches_wait(&shared, searches, 2);
-	search_begins(&shared, &searches[0]);
-	search_begins(&shared, &searches[1]);
-	search_fails(&shared, &searches[0]);
-	search_fails(&shared, &searches[1]);
-	search_begins(&shared, &searches[0]);
+	searches_wait(searches, 2);
+	search_begins(&searches[0]);
+	search_begins(&searches[1]);
+	search_fails(&searches[0]);
+	search_fails(&searches[1]);
+	search_begins(&searches[0]);
 	late = asking(&third, SHARE + 1);
 	late.reuses = true;
 	waiting_add(shared.waiting, &late, NULL);
-	search_begins(&shared, &late);
-	search_fails(&shared, &searches[0]);
-	search_fails(&shared, &late);
-	search_begins(&shared, &searches[1]);
-	search_fails(&shared, &searches[1]);
-	search_begins(&shared, &searches[0]);
-	search_fails(&shared, &searches[0]);
-	search_begins(&shared, &late);
-	search_fails(&shared, &late);
+	search_begins(&late);
+	search_fails(&searches[0]);
+	search_fails(&late);
+	search_begins(&searches[1]);
+	search_fails(&searches[1]);
+	search_begins(&searches[0]);
+	search_fails(&searches[0]);
+	search_begins(&late);
+	search_fails(&late);
 	next_is(&shared, NULL);
 	waiting_remove(shared.waiting, &late);
 	session_deinit(&third);
-	shared_deinit(&shared);
 }
 
 TEST(what_its_users_compaction_holds_back_keeps_nothing)
 {
-	struct shared shared;
 	struct scheduler_entry compaction;
-	struct waiter search, small;
-
-	shared_init(&shared);
+	static struct waiter search, small;
 	search = asking(&shared.one, 64);
 	search.reuses = true;
 	small = asking(&shared.two, 64);
@@ -657,7 +605,6 @@ TEST(what_its_users_compaction_holds_back_keeps_nothing)
 	search.reuses = false;
 	claims(&shared, &search);
 	shared.one.user->order.exclusive = NULL;
-	shared_deinit(&shared);
 }
 
 FIXTURE(begin, end)
