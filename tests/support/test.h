@@ -11,6 +11,7 @@
 
 #include <check.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 /* The address sanitizer is for the code and not for its values: of cases that take the same way it has some. */
@@ -62,6 +63,14 @@ void test_add_fixture(struct test_fixture *fixture);
 		test_add_fixture(&fixture);                                                                       \
 	}
 
+/* What reads a variable of a function that has ended finds nothing of it. */
+static __attribute__((noinline, unused)) void test_spoil_stack(void)
+{
+	uint8_t stack[64 << 10];
+	memset(stack, 0xa5, sizeof(stack));
+	__asm__ volatile("" : : "r"(stack) : "memory");
+}
+
 /* Each test of the file, also where this stands in a header of its, has an object of its own: `open` runs before
  * the test, `close` after it. What `open` leaves out is no zero. */
 #define FIXTURE_OBJECT(type, name, open, close)                                                                   \
@@ -73,6 +82,7 @@ void test_add_fixture(struct test_fixture *fixture);
 	}                                                                                                         \
 	static void name##_after(void)                                                                            \
 	{                                                                                                         \
+		test_spoil_stack();                                                                               \
 		close;                                                                                            \
 		memset(&name, 0xa5, sizeof(name));                                                                \
 	}                                                                                                         \

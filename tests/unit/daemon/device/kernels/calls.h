@@ -110,14 +110,6 @@ static inline bool calls_pack(struct calls *c, void **pack)
 	return c->kernel->pack(&c->call, *pack);
 }
 
-/* So that a kernel that reads what it has not set on its stack finds no zeros there. */
-static __attribute__((noinline)) void calls_spoil_stack(void)
-{
-	uint8_t stack[64 << 10];
-	memset(stack, 0xa5, sizeof(stack));
-	__asm__ volatile("" : : "r"(stack) : "memory");
-}
-
 static inline void calls_execute(struct calls *c)
 {
 	if (c->kernel->plan)
@@ -131,7 +123,7 @@ static inline void calls_execute(struct calls *c)
 	if (c->kernel->check_data)
 		ck_assert_msg(c->kernel->check_data(&c->call, &c->error) == 0, "refused: %s", c->error.message);
 	if (calls_pack(c, &pack)) {
-		calls_spoil_stack();
+		test_spoil_stack(); /* a kernel that reads what it has not set finds no zeros */
 		c->kernel->run(&c->call);
 	}
 	free(pack);

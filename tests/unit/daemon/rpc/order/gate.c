@@ -196,7 +196,6 @@ TEST(a_tensor_of_a_long_list_goes_while_others_are_found, .to = 4)
 	/* The list names t0 once more behind what is found now, and t100 not. */
 	const char *name = _i & 1 ? "t100" : "t0";
 	char refusal[64];
-
 	snprintf(refusal, sizeof(refusal), "operation %s: there is no tensor %s", name + 1, name);
 	if (_i & 2)
 		crowd_free(1, name);
