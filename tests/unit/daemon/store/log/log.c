@@ -211,7 +211,7 @@ static struct forged forge(uint64_t seq)
 		.off = FORMAT_PAGE_BYTES,
 		.data = "forged",
 	};
-	forged.head.crc = format_log_crc(&forged.head);
+	forged.head.sum = log_sum(&forged.head);
 	return forged;
 }
 
