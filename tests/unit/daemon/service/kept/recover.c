@@ -254,15 +254,10 @@ TEST(after_a_loss_of_power_no_data_is_believed)
 /* Nor by the next process, for which the state is sound again. */
 TEST(after_a_loss_of_power_no_grant_is_believed)
 {
-	struct lasting kept;
-	struct session session;
-	struct tensor *tensor;
-
-	lasting_init(&kept);
-	session_init(&session, &kept.world.service, 1001, 1, NULL);
-	tensor = world_tensor(&kept.world, &session, "one");
-	ck_assert_int_eq(tensors_grant(&session, tensor, 1002, RECORD_READ, &kept.world.error), 0);
-	world_tensor(&kept.world, &session, "two");
+	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
+	struct tensor *tensor = world_tensor(&kept.world, &kept.session, "one");
+	ck_assert_int_eq(tensors_grant(&kept.session, tensor, 1002, RECORD_READ, &kept.world.error), 0);
+	world_tensor(&kept.world, &kept.session, "two");
 	lasting_restart(&kept);
 	ck_assert_uint_eq(record_grants(record_of(lasting_named(&kept, "one")))->n, 1);
 	kept.is_other_boot = true;
@@ -273,7 +268,6 @@ TEST(after_a_loss_of_power_no_grant_is_believed)
 			lasting_says(&kept, "! lost: the grants of 1 tensors, as some may have been taken back");
 		ck_assert_ptr_null(record_grants(record_of(lasting_named(&kept, "one"))));
 	}
-	lasting_deinit(&kept);
 }
 
 TEST(what_was_being_written_may_be_anything_where_its_cell_is_damaged)
