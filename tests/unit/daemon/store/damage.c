@@ -499,14 +499,15 @@ static void catch_journal(void *ctx)
 static char *put_caught(const char *text)
 {
 	static const struct store_hooks hooks = {.stored = catch_journal};
-	caught.journal = NULL;
 	state.options.hooks = &hooks;
 	state_open();
 	state_put(STORE_TENSORS, 1, text);
 	state_close(false);
 	state.options.hooks = NULL;
 	ck_assert_ptr_nonnull(caught.journal);
-	return caught.journal;
+	char *journal = caught.journal;
+	caught.journal = NULL;
+	return journal;
 }
 
 /* A transaction whose cells are there is no longer done where a later one wrote them. */
