@@ -67,6 +67,7 @@ const struct npumem_param_row *npumem_param_by_number(int number)
 /* "2 integers (h,w)", "1 to 4 integers", "one of none gen 1 6". */
 static const char *expected(const struct npumem_param_row *row, char *buffer, size_t bytes)
 {
+	const char *order = npumem_param_order(row);
 	char count[32];
 	if (row->least == row->most)
 		snprintf(count, sizeof(count), "%u", row->least);
@@ -77,10 +78,8 @@ static const char *expected(const struct npumem_param_row *row, char *buffer, si
 	else if (row->choices[0])
 		snprintf(buffer, bytes, "%s of: %s", count, row->choices);
 	else
-		snprintf(buffer, bytes, "%s integer%s%s", count, row->most == 1 ? "" : "s",
-			 row->least == 2   ? " (h,w)"
-			 : row->least == 4 ? " (top,bottom,left,right)"
-					   : "");
+		snprintf(buffer, bytes, "%s integer%s%s%s%s", count, row->most == 1 ? "" : "s", *order ? " (" : "",
+			 order, *order ? ")" : "");
 	return buffer;
 }
 

@@ -46,6 +46,12 @@ extern const unsigned npumem_n_kernel_rows;
 extern const struct npumem_param_row npumem_param_rows[];
 extern const unsigned npumem_n_param_rows;
 
+/* What its integers are, in order; empty: there is one. Two are of h and w, four of the sides of a feature. */
+static inline const char *npumem_param_order(const struct npumem_param_row *row)
+{
+	return row->least == 4 ? "top,bottom,left,right" : row->least == 2 ? "h,w" : "";
+}
+
 /* NULL: there is none. */
 const struct npumem_kernel_row *npumem_kernel_by_name(const char *name);
 const struct npumem_kernel_row *npumem_kernel_by_number(int number);

@@ -71,7 +71,7 @@ struct compare {
 	size_t n, n_differ, first; /* elements looked at; that differ; the index of the first of these */
 	double is, expected;	   /* of the first, as numbers of the container */
 	double largest;		   /* difference */
-	double signal, noise;	   /* sums of squares: of what is expected, of the differences */
+	double signal, noise;	   /* sums of squares: of the expected values, of the differences */
 	double power, product;	   /* of what is, and of both */
 };
 

@@ -197,6 +197,7 @@ static void print_role(FILE *out, const struct npumem_kernel_row *row, const str
 
 static void print_param(FILE *out, const struct npumem_param_row *param, unsigned columns)
 {
+	const char *order = npumem_param_order(param);
 	char text[200], count[32] = "", choices[100] = "an integer";
 	if (param->least < param->most)
 		snprintf(count, sizeof(count), "%u to %u ", param->least, param->most);
@@ -205,10 +206,7 @@ static void print_param(FILE *out, const struct npumem_param_row *param, unsigne
 	if (*param->choices)
 		lists_text(param->choices, " | ", "", choices, sizeof(choices));
 	else if (*count)
-		snprintf(choices, sizeof(choices), "integers%s",
-			 param->least == 2   ? ": h,w"
-			 : param->least == 4 ? ": top,bottom,left,right"
-					     : "");
+		snprintf(choices, sizeof(choices), "integers%s%s", *order ? ": " : "", order);
 	snprintf(text, sizeof(text), "%s%s%s; %s%s", count, *count && *param->choices ? "of " : "", choices,
 		 *param->fallback ? "default: " : "must be given", param->fallback);
 	print_entry(out, param->name, text, columns);

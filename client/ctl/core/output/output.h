@@ -18,7 +18,7 @@ void jsons_put(json_t **object, const char *key, json_t *value);
 /* All members of `more`. */
 void jsons_merge(json_t **object, json_t *more);
 
-/* null for NULL and "", for NPUMEM_ANY, and for what is not finite. */
+/* null for NULL and "", for NPUMEM_ANY, for an infinity and NaN. */
 json_t *jsons_text(const char *text);
 json_t *jsons_integer(int64_t value);
 json_t *jsons_real(double value);

@@ -65,7 +65,7 @@ void sweep_json(const struct sweep *sweep, const struct sweep_part *part, json_t
 /* "sweep" alone: a new object. */
 json_t *sweep_part_json(const struct sweep_part *part);
 
-/* parts.c. The parts of a sweep, read from files: which of them count, and what is missing. */
+/* parts.c. The parts of a sweep, read from files; names the parts that are missing. */
 
 #define PARTS_NONE SIZE_MAX
 

@@ -40,7 +40,7 @@ struct vectors_case {
  * NULL where the file is JSON but holds no vectors. 0 or INVALID (unreadable, no JSON). */
 int vectors_load(const char *path, json_t **root, const json_t **cases, struct npumem_error *error);
 
-/* Reads one case. 0 or INVALID: what is wrong with it. */
+/* Reads one case. 0; INVALID, with the reason. */
 int vectors_case(const json_t *json, struct vectors_case *one, struct npumem_error *error);
 /* Gives its memory back before its time: files have thousands. */
 void vectors_case_deinit(struct vectors_case *one);

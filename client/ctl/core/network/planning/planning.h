@@ -63,8 +63,9 @@ struct costs_operation {
 /* True for the operations that cost: a run, and DMA. */
 bool costs_has(const struct network_operation *operation);
 
-/* The costs of operation i, whose tensors fit the geometry (lives_compute has passed). `told`: by a daemon, for
- * what is not known here, or NULL. `rates` may be NULL. 0; INVALID where a number leaves 64 bits. */
+/* The costs of operation i, whose tensors fit the geometry (lives_compute has passed). `told`: the costs that a
+ * daemon told, used where they cannot be computed here; or NULL. `rates` may be NULL. 0; INVALID where a number
+ * leaves 64 bits. */
 int costs_compute(const struct network *network, const struct npumem_geometry *geometry, const struct rates *rates,
 		  size_t i, const struct npumem_costs *told, struct costs_operation *cost,
 		  struct npumem_error *error);

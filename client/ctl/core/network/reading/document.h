@@ -15,7 +15,8 @@ struct document {
 	int *lines;	    /* where each operation begins; NULL: they are of one list */
 };
 
-/* Reads `file` to its end. 0; INVALID (line and column of what is no JSON); RESOURCE_EXHAUSTED: it is too large.
+/* Reads `file` to its end. 0; INVALID (line and column of the error in the JSON); RESOURCE_EXHAUSTED: it is too
+ * large.
  */
 int document_read(FILE *file, struct document *document, struct npumem_error *error);
 

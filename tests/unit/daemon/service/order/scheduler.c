@@ -508,7 +508,7 @@ TEST(reads_that_wait_hold_up_no_read)
 	}
 	add(READS + 1, access(s.other, false, 0, 10));
 	ck_assert(!runs(1) && runs(READS + 1));
-	/* Not before what is written, and not hidden by the reads between. */
+	/* A later read waits for the write, although many reads are between the two. */
 	add(READS + 2, whole(s.other, true));
 	add(READS + 3, access(s.other, false, 0, 10));
 	ck_assert(!runs(READS + 2) && !runs(READS + 3));
