@@ -9,13 +9,13 @@
 #include <utlist.h>
 
 #include "daemon/device/tensors/meetings.h"
+#include "daemon/service/order/conflicts.h"
 #include "daemon/service/tensors/record.h"
 
-/* Both hold for each queue of an entry that leaves, so that a list of a thousand accesses takes about a
- * millisecond. No more than COMPARED_MAX ever run at once. */
 enum {
-	COMPARED_MAX = 64, /* accesses that one is compared with in a queue, before it counts as not ready */
-	CHECKED_MAX = 8,   /* accesses that are due and checked when one goes; the others in later turns */
+	/* Accesses that are due and checked in each queue when one leaves it; the others in later turns. So the
+	 * end of a list of a thousand accesses takes about a millisecond. */
+	CHECKED_MAX = 8,
 	LONG_TURNS = 10, /* with fewer, a neighbour's stream of short lists would keep the device open for ever */
 	/* Entries of one user that are not long, and have started: when an exclusive entry closes the device, it
 	 * and all others wait until these have ended. */
@@ -34,11 +34,6 @@ void scheduler_deinit(struct scheduler *scheduler)
 {
 	assert(!scheduler->first);
 	fair_queue_remove(&scheduler->work);
-}
-
-static struct scheduler_queue *queue_of(const struct tensor *root)
-{
-	return &record_of(root)->queue;
 }
 
 /* ---- entries ---- */
@@ -125,7 +120,7 @@ static void unlink_access(struct scheduler_queue *queue, struct scheduler_access
 
 static void go_in_front(struct scheduler_access *access)
 {
-	struct scheduler_queue *queue = queue_of(access->root);
+	struct scheduler_queue *queue = record_queue(access->root);
 
 	unlink_access(queue, access);
 	link_behind(queue, access, queue->last_started);
@@ -159,125 +154,15 @@ static void start_if_ready(struct scheduler *scheduler, struct scheduler_entry *
 
 /* ---- accesses ---- */
 
-static bool ranges_meet(const struct tensor_range *a, const struct tensor_range *b)
-{
-	return a->from.n < b->to.n && b->from.n < a->to.n && a->from.c < b->to.c && b->from.c < a->to.c &&
-	       a->from.h < b->to.h && b->from.h < a->to.h && a->from.w < b->to.w && b->from.w < a->to.w;
-}
-
-static bool conflict(const struct scheduler_access *a, const struct scheduler_access *b)
-{
-	if (a->entry == b->entry)
-		return false;
-	if ((a->needs_root && b->frees) || (a->frees && b->needs_root))
-		return true;
-	return (a->writes || b->writes) && ranges_meet(&a->range, &b->range);
-}
-
-static bool is_whole(const struct scheduler_access *access)
-{
-	const struct tensor_range whole = tensor_range_whole(access->root);
-
-	return !memcmp(&whole, &access->range, sizeof(whole));
-}
-
-/* Whether no access before it in its queue conflicts with it. */
-static bool is_free_in_queue(struct scheduler_access *access)
-{
-	unsigned n = 0;
-
-	/* However many reads of parts wait before it, for whatever else their entries wait. */
-	if (!access->writes && !access->frees && !record_of(access->root)->n_changes)
-		return true;
-	for (const struct scheduler_access *before = access->prev; before; before = before->prev) {
-		if (conflict(before, access))
-			return false;
-		/* An earlier access that conflicts with `access` would also conflict with `before`, which is
-		 * ready. An exception is `frees` with `needs_root`, which conflict without a common range. */
-		if (before->is_ready && before->entry != access->entry && is_whole(before) && !access->frees &&
-		    !access->needs_root)
-			return true;
-		if (++n == COMPARED_MAX) {
-			access->is_due = true;
-			return false;
-		}
-	}
-	return true;
-}
-
-/* The first access to the other root of a meeting. A root that is being placed has no record yet. */
-static struct scheduler_access *first_of(const struct meeting *meeting)
-{
-	return record_of(meeting->other) ? queue_of(meeting->other)->first : NULL;
-}
-
-/* Two roots that meet delay each other only where a kernel writes the footprint of one: a queue without such a
- * kernel is not walked, as a host may have hundreds of guests with long queues. */
-static bool may_conflict(const struct scheduler_access *access, const struct meeting *meeting)
-{
-	const struct record *record = record_of(meeting->other);
-
-	/* A root that is being placed has no record, and nothing accesses it. */
-	return record && (access->footprint || record->queue.n_footprints);
-}
-
-/* Of two roots that meet, a kernel that writes the footprint of one conflicts with each access to the other. */
-static bool is_free_of(struct scheduler_access *access, const struct meeting *meeting)
-{
-	unsigned n = 0;
-
-	if (!may_conflict(access, meeting))
-		return true;
-	for (const struct scheduler_access *before = first_of(meeting); before; before = before->next) {
-		if (before->entry != access->entry && (before->footprint || access->footprint) &&
-		    (before->entry->arrival < access->entry->arrival || before->entry->is_started))
-			return false;
-		if (++n == COMPARED_MAX) {
-			access->is_due = true;
-			return false;
-		}
-	}
-	return true;
-}
-
-/* Whether it may conflict with an access to a root that its own root meets. Most cannot, as no kernel writes the
- * footprint of a tensor that others were placed over safely: a list with a thousand accesses to roots that each
- * meet hundreds walks none of these. */
-static bool may_conflict_elsewhere(const struct scheduler_access *access)
-{
-	return access->footprint || record_of(access->root)->n_met_footprints;
-}
-
-static bool is_free(struct scheduler_access *access)
-{
-	const struct meeting *meeting;
-
-	access->is_due = false;
-	if (!is_free_in_queue(access))
-		return false;
-	if (!may_conflict_elsewhere(access))
-		return true;
-	for (meeting = meetings_first(access->root); meeting; meeting = meeting->next)
-		if (!is_free_of(access, meeting))
-			return false;
-	return true;
-}
-
 static void check(struct scheduler *scheduler, struct scheduler_access *access)
 {
 	access->is_put_off = false;
-	if (!is_free(access))
+	if (!conflicts_is_free(access))
 		return;
 	access->is_ready = true;
 	access->entry->n_ready++;
-	queue_of(access->root)->n_waiting--;
+	record_queue(access->root)->n_waiting--;
 	start_if_ready(scheduler, access->entry);
-}
-
-/* Whether each later access with a range conflicts with it. */
-static bool writes_whole(const struct scheduler_access *access)
-{
-	return access->writes && is_whole(access);
 }
 
 static void go_on_later(struct scheduler *scheduler)
@@ -302,20 +187,20 @@ static void put_off(struct scheduler *scheduler, struct scheduler_access *access
 static void check_queue(struct scheduler *scheduler, const struct tensor *root,
 			const struct scheduler_access *gone)
 {
-	const struct scheduler_queue *queue = queue_of(root);
+	const struct scheduler_queue *queue = record_queue(root);
 	struct scheduler_access *access = queue->last_started ? queue->last_started->next : queue->first, *next;
 	unsigned n_checked = 0;
 
 	for (uint32_t n = queue->n_waiting; n; access = next) {
 		next = access->next;
 		n -= !access->is_ready;
-		access->is_due |= !access->is_ready && (!gone || conflict(gone, access));
+		access->is_due |= !access->is_ready && (!gone || conflicts_between(gone, access));
 		if (access->is_due && n_checked++ < CHECKED_MAX)
 			check(scheduler, access);
 		else if (access->is_due)
 			put_off(scheduler, access);
 		/* All later ones wait for it. A long backlog on a tensor is not walked each time one leaves. */
-		if (writes_whole(access) && !queue->n_needs_root)
+		if (conflicts_writes_whole(access) && !queue->n_needs_root)
 			return;
 	}
 }
@@ -326,12 +211,12 @@ bool scheduler_is_clear(const struct scheduler *scheduler, const struct schedule
 	if (user->exclusive || closes_device(scheduler))
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (queue_of(accesses[i].root)->first)
+		if (record_queue(accesses[i].root)->first)
 			return false;
-		if (!may_conflict_elsewhere(&accesses[i]))
+		if (!conflicts_may_elsewhere(&accesses[i]))
 			continue;
 		for (const struct meeting *at = meetings_first(accesses[i].root); at; at = at->next)
-			if (first_of(at))
+			if (conflicts_first_met(at))
 				return false;
 	}
 	return true;
@@ -347,7 +232,7 @@ static void count_footprints(const struct tensor *root, uint32_t n)
 
 static void enqueue(struct scheduler_access *access)
 {
-	struct scheduler_queue *queue = queue_of(access->root);
+	struct scheduler_queue *queue = record_queue(access->root);
 
 	link_behind(queue, access, queue->last);
 	queue->n_footprints += access->footprint;
@@ -359,7 +244,7 @@ static void enqueue(struct scheduler_access *access)
 
 static void dequeue(struct scheduler_access *access)
 {
-	struct scheduler_queue *queue = queue_of(access->root);
+	struct scheduler_queue *queue = record_queue(access->root);
 
 	unlink_access(queue, access);
 	queue->n_footprints -= access->footprint;
@@ -372,12 +257,12 @@ static void dequeue(struct scheduler_access *access)
 /* Checks each queue once: a list may have a thousand accesses to roots that all meet one. */
 static void check_those_met(struct scheduler *scheduler, const struct scheduler_access *gone)
 {
-	if (!may_conflict_elsewhere(gone))
+	if (!conflicts_may_elsewhere(gone))
 		return;
 	for (const struct meeting *meeting = meetings_first(gone->root); meeting; meeting = meeting->next) {
 		struct record *record = record_of(meeting->other);
 
-		if (!may_conflict(gone, meeting) || record->is_checked)
+		if (!conflicts_may_across(gone, meeting) || record->is_checked)
 			continue;
 		record->is_checked = true;
 		check_queue(scheduler, meeting->other, NULL);
@@ -386,7 +271,7 @@ static void check_those_met(struct scheduler *scheduler, const struct scheduler_
 
 static void forget_checks(const struct scheduler_access *gone)
 {
-	if (!may_conflict_elsewhere(gone))
+	if (!conflicts_may_elsewhere(gone))
 		return;
 	for (const struct meeting *meeting = meetings_first(gone->root); meeting; meeting = meeting->next)
 		if (record_of(meeting->other))
@@ -429,9 +314,9 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 		accesses[i].entry = entry;
 		accesses[i].is_ready = accesses[i].is_put_off = false;
 		enqueue(&accesses[i]);
-		accesses[i].is_ready = is_free(&accesses[i]);
+		accesses[i].is_ready = conflicts_is_free(&accesses[i]);
 		entry->n_ready += accesses[i].is_ready;
-		queue_of(accesses[i].root)->n_waiting -= accesses[i].is_ready;
+		record_queue(accesses[i].root)->n_waiting -= accesses[i].is_ready;
 	}
 	start_if_ready(scheduler, entry);
 }
@@ -560,7 +445,7 @@ static void hold_behind(struct scheduler *scheduler, struct scheduler_queue *que
 			const struct scheduler_access *access)
 {
 	for (struct scheduler_access *at = access->next; at; at = at->next) {
-		if (!at->is_ready || at->entry->is_started || !conflict(access, at))
+		if (!at->is_ready || at->entry->is_started || !conflicts_between(access, at))
 			continue;
 		at->is_ready = false;
 		at->entry->n_ready--;
@@ -573,7 +458,7 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 			const struct tensor_range *range)
 {
 	struct scheduler_access *access = &entry->accesses[0];
-	struct scheduler_queue *queue = queue_of(access->root);
+	struct scheduler_queue *queue = record_queue(access->root);
 
 	assert(entry->is_started && access->needs_root);
 	access->range = *range;
@@ -581,7 +466,7 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 	unlink_access(queue, access);
 	link_behind(queue, access, last_before(queue, entry));
 	hold_behind(scheduler, queue, access);
-	if (is_free(access)) {
+	if (conflicts_is_free(access)) {
 		go_in_front(access);
 		return true;
 	}
@@ -623,12 +508,12 @@ void scheduler_add_root(const struct tensor *root)
 {
 	for (const struct meeting *meeting = meetings_first(root); meeting; meeting = meeting->next)
 		if (record_of(meeting->other))
-			record_of(root)->n_met_footprints += queue_of(meeting->other)->n_footprints;
+			record_of(root)->n_met_footprints += record_queue(meeting->other)->n_footprints;
 }
 
 void scheduler_forget_root(struct scheduler *scheduler, const struct tensor *root)
 {
-	struct scheduler_queue *queue = queue_of(root);
+	struct scheduler_queue *queue = record_queue(root);
 	struct scheduler_access *access = queue->first, *next;
 
 	if (!access)

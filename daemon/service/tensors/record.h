@@ -42,9 +42,9 @@ struct record {
 	struct session_unnamed *unnamed; /* of the session that it ends with; NULL: it has a name, or is going */
 	uint64_t session_id;		 /* of the session that made it; never changes */
 	uint64_t request;		 /* that made it, if its session has a token; else 0 */
-	uint32_t request_index : 10;	      /* the tensor's place in the request */
-	uint32_t n_changes : 22;	      /* of a root: accesses in `queue` with `writes` or `frees` */
-	uint32_t maker_cell;		      /* of that session (persist.h) */
+	uint32_t request_index : 10;	 /* the tensor's place in the request */
+	uint32_t n_changes : 22;	 /* of a root: accesses in `queue` with `writes` or `frees` */
+	uint32_t maker_cell;		 /* of that session (persist.h) */
 	struct record *next_made, *prev_made; /* while is_made: of that session's `made` */
 	struct limits_user *user;	      /* the user that is charged */
 	uint32_t uid;			      /* the owner's */
@@ -83,6 +83,12 @@ _Static_assert(sizeof(struct record) <= 232, "there are many of them: see tensor
 static inline struct record *record_of(const struct tensor *tensor)
 {
 	return tensor->owner;
+}
+
+/* Of a root. */
+static inline struct scheduler_queue *record_queue(const struct tensor *root)
+{
+	return &record_of(root)->queue;
 }
 
 /* Whether a request that found `tensor` when service->changes was at most `since` would find it again by the same

@@ -1,0 +1,64 @@
+/* What the scheduler orders: entries, which are requests, and their accesses to tensors. */
+#ifndef SERVICE_ENTRIES_H
+#define SERVICE_ENTRIES_H
+
+#include "daemon/device/operations/op.h"
+
+struct rpc_peer;
+struct scheduler_entry;
+
+/* Bytes of one root tensor. */
+struct scheduler_access {
+	struct tensor *root;
+	struct tensor_range range; /* of its words */
+	bool writes;
+	bool footprint;	 /* a kernel writes the root, and with it its whole footprint */
+	bool frees;	 /* the root, or a view of it */
+	bool needs_root; /* the root must exist, even if the range is empty */
+
+	/* The scheduler's own. */
+	struct scheduler_entry *entry;
+	struct scheduler_access *next, *prev; /* in the root's queue */
+	bool is_ready;
+	bool is_due;	 /* not ready, and to be checked again */
+	bool is_put_off; /* in another turn */
+};
+
+/* A user's part of the scheduler; zero at first. */
+struct scheduler_user {
+	size_t n_started, n_accesses;	   /* of its entries; and what the gate counts beside them */
+	size_t n_short;			   /* of n_started, those that are not long */
+	struct scheduler_entry *exclusive; /* in order of arrival */
+	/* The gate's lists of peers whose requests wait: for fewer accesses, and for a share of a round on the
+	 * disk. Two lists, so that a connection that changes tables holds up no other one of its user. */
+	struct rpc_peer *first_full, *first_unshared;
+	/* Since the last round on the disk: one of its allocations that waited for room was served, and the next
+	 * one waits for a share of a round only. Until it has that, it holds up no other user. */
+	bool was_served, is_short;
+	struct scheduler_entry *held;	/* ready, not started: they lack the device, or start in another turn */
+	struct scheduler_entry *behind; /* the same, behind the user's exclusive entry */
+	struct scheduler_user *next_holding, *prev_holding;
+};
+
+/* One unfinished request; embedded in its owner. */
+struct scheduler_entry {
+	bool is_exclusive;
+	bool is_long; /* it may run for more than a millisecond */
+	/* Called when it starts, maybe from any call below; again after scheduler_read_too has returned false. */
+	void (*ready)(struct scheduler_entry *entry);
+
+	/* The scheduler's own. */
+	struct scheduler_user *user;
+	struct scheduler_access *accesses;
+	size_t n_accesses, n_ready;
+	unsigned n_turns; /* after which it has paused */
+	uint64_t arrival;
+	bool is_started, is_put_off;				 /* is_put_off: an access of it is */
+	struct scheduler_entry **held_in;			 /* its user's `held` or `behind`; NULL: neither */
+	struct scheduler_entry *next, *prev;			 /* all, in order of arrival */
+	struct scheduler_entry *next_exclusive, *prev_exclusive; /* of its user's */
+	struct scheduler_entry *next_held, *prev_held;		 /* in held_in */
+	struct scheduler_entry *next_put_off, *prev_put_off;
+};
+
+#endif
