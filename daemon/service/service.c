@@ -129,8 +129,7 @@ static void forget(void *ctx, struct tensor *tensor)
 
 	service_hide(release->service, tensor);
 	recorder_tensor_leaves(&release->service->recorder, tensor);
-	if (!tensor->base)
-		scheduler_forget_root(&release->service->scheduler, tensor);
+	scheduler_forget(&release->service->scheduler, tensor);
 	events_tensor(release->service, EVENTS_FREED, tensor, release->service->events.actor, -1);
 	results_gone(release->service, tensor);
 	persist_drop(release->service, tensor);

@@ -33,6 +33,84 @@ class Readers(TestCase):
         self.assertTrue(all(answer.status == pb.OK for answer in reader.answers(waiting)))
 
 
+class Views(TestCase):
+    """Who may read a tensor changes views of it behind a kernel of its own: the tensor's owner, and others who may
+    use it, wait for none of this."""
+
+    options = ("--npu-bytes", str(4 * MIB))
+
+    def setUp(self):
+        super().setUp()
+        self.owner, self.reader, self.other = self.client(ALICE), self.client(BOB), self.client(CAROL)
+        self.owner.call(**alloc("weights", (1, 8, 2, 16)))
+        self.owner.call(**fill("weights", 1))
+        for uid in BOB, CAROL:
+            self.owner.call(grant=pb.GrantRequest(tensor=ref("weights"), uid=uid, access=pb.ACCESS_READ))
+        self.root = self.reader.call(open=pb.OpenRequest(tensor=ref(f"{ALICE}:weights"))).tensor.handle
+        self.view("part")
+        self.kernel = Endless(self.reader)
+        self.runs = self.reader.post(self.kernel.call())[0]
+
+    def view(self, name, client=None):
+        view = pb.ViewRequest(tensor=ref(self.root), name=name, to=dims(1, 8, 1, 16))
+        return (client or self.reader).call(view=view).tensor.handle
+
+    def check(self, writes=True):
+        """Nothing of it waits."""
+        for client in self.owner, self.other:
+            client.sock.settimeout(10)
+            self.assertEqual(client.call(**read(self.root, 0, 3)).done.data, b"\1" * 3)
+        if writes:
+            self.owner.call(**fill("weights", 1))
+
+    def finish(self, sent):
+        self.reader.call(cancel=pb.CancelRequest(request_id=self.runs))
+        return self.reader.answers(sent)
+
+    def test_a_free_behind_a_kernel(self):
+        sent = self.reader.post(free("part", "out"))
+        self.reader.answers(self.reader.post({"info": pb.InfoRequest()}))
+        self.check()
+        second = self.client(BOB)
+        named = second.post(alloc("part"))
+        gone = second.post(read("part"))
+        second.answers(second.post({"info": pb.InfoRequest()}))
+        self.check()
+        (freed,) = self.finish(sent)
+        self.assertEqual((freed.status, freed.freed.tensors), (pb.OK, 2))
+        self.assertEqual(second.answers(named)[0].status, pb.OK)
+        second.answers(gone)
+        self.owner.call(**free("weights"))
+
+    def test_a_new_name_and_a_grant_behind_a_kernel_that_reads_the_view(self):
+        user = self.reader.post(submit(fill("out", 1), read("part")))
+        third = self.client(BOB)
+        change = third.post({"rename": pb.RenameRequest(tensor=ref("part"), name="new")})
+        third.answers(third.post({"info": pb.InfoRequest()}))
+        self.check(writes=False)
+        self.finish(user)
+        self.assertEqual(third.answers(change)[0].tensor.name, "new")
+        self.check()
+
+    def test_a_hang_up(self):
+        guest = self.client(BOB)
+        for _ in range(3):
+            self.view("", guest)
+        guest.post(submit(fill("out", 1), read("part")))
+        guest.sock.close()
+        self.reader.call(info=pb.InfoRequest())
+        self.check()
+        self.finish([])
+
+    def test_a_free_of_the_root_takes_the_views_with_it(self):
+        sent = self.reader.post(free("part", "out"))
+        self.reader.answers(self.reader.post({"info": pb.InfoRequest()}))
+        freed = self.owner.post(free("weights"))
+        self.assertEqual(self.finish(sent)[0].freed.tensors, 2)
+        self.assertEqual(self.owner.answers(freed)[0].freed.tensors, 1)
+        self.assertEqual(self.reader.names(), ["in", "weights"])
+
+
 class Cancel(TestCase):
     options = ("--npu-bytes", str(16 * MIB))
 

@@ -81,20 +81,17 @@ int resolve_view(struct call *call)
 		status = binding_find(&call->binding, request->tensor, "the base of a view", ACCESS_READ, &base,
 				      call->error);
 	if (!status)
-		status = handler_claim(call, base, CLAIM_ROOT);
+		status = handler_claim(call, base, CLAIM_EXISTS);
 	if (!status)
 		status = handler_claim_name(call, call->session->uid, request->name);
 	return status ? status : reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 }
 
-/* The view exists, and the session's next requests may use it. The state of its bytes is reported in their order.
- * If a free of another view of the same root gave its name back, the call has the root for itself already. */
+/* The view exists, and the session's next requests may use it. The state of its bytes is reported in their order. */
 static int answer_view(struct call *call)
 {
 	call->is_committed = true;
 	gate_pass(call);
-	if (!call->claim.accesses[0].needs_root)
-		return answer_bound(call);
 	return perform_read_too(call, call->binding.tensors[0], answer_bound);
 }
 
@@ -132,7 +129,7 @@ int handle_tensors_open(struct call *call)
 	return answer_bound(call);
 }
 
-/* A write, so that requests that arrived before it do not see it. */
+/* A change, so that requests that arrived before it do not see it. */
 int resolve_grant(struct call *call)
 {
 	const Npumem__V1__GrantRequest *request = call->request->grant;
@@ -141,7 +138,7 @@ int resolve_grant(struct call *call)
 	if (!status && !request->access)
 		status = npumem_error_set(call->error, NPUMEM_INVALID, "a grant says none, read or write");
 	return status ? status
-		      : resolve_one(call, request->tensor, "the tensor to grant", ACCESS_OWN, CLAIM_WRITE);
+		      : resolve_one(call, request->tensor, "the tensor to grant", ACCESS_OWN, CLAIM_CHANGE);
 }
 
 int handle_tensors_grant(struct call *call)
@@ -156,11 +153,11 @@ int handle_tensors_grant(struct call *call)
 
 /* ---- renaming ---- */
 
-/* A write, as threads read the names of what they use. */
+/* A change, as threads read the names of what they use. */
 int resolve_rename(struct call *call)
 {
 	const Npumem__V1__RenameRequest *request = call->request->rename;
-	int status = resolve_one(call, request->tensor, "the tensor to rename", ACCESS_OWN, CLAIM_WRITE);
+	int status = resolve_one(call, request->tensor, "the tensor to rename", ACCESS_OWN, CLAIM_CHANGE);
 
 	return status ? status : handler_claim_name(call, record_of(call->binding.tensors[0])->uid, request->name);
 }
@@ -178,7 +175,7 @@ int handle_tensors_rename(struct call *call)
 
 int resolve_seal(struct call *call)
 {
-	return resolve_one(call, call->request->seal->tensor, "the tensor to seal", ACCESS_OWN, CLAIM_WRITE);
+	return resolve_one(call, call->request->seal->tensor, "the tensor to seal", ACCESS_OWN, CLAIM_CHANGE);
 }
 
 static void check_seal(struct call *call)

@@ -39,9 +39,10 @@ int handler_claim_name(struct call *call, uint32_t uid, const char *name)
 {
 	const struct record *record = names_find(&call->session->service->names, uid, name);
 
+
 	if (!record || !record_is_going(record))
 		return 0;
-	return handler_claim(call, tensor_root(record_tensor(record)), CLAIM_WRITE);
+	return claim_going(&call->claim, record_tensor(record)) ? heap_exhausted(call->error) : 0;
 }
 
 int64_t handler_op_cost(const struct call *call, const struct op *op)

@@ -59,7 +59,7 @@ static bool refuse_behind(struct call *call)
 	if (!going || life_keep_error(call))
 		return false;
 	claim_restart(&call->claim);
-	claim_tensor(&call->claim, going, CLAIM_ROOT);
+	claim_going(&call->claim, going);
 	call->cost = 0;
 	take_place(call);
 	return true;

@@ -1,5 +1,5 @@
 /* The lists behind claim.h. What a binding points to stays good, as a request that waits has an access to each of
- * its tensors. A root's record knows its place in the claim that is being made, by the claim's stamp.
+ * its tensors. A tensor's record knows its place in the claim that is being made, by the claim's stamp.
  */
 #include "daemon/rpc/order/claim.h"
 
@@ -165,37 +165,65 @@ static void widen(struct tensor_range *range, const struct tensor_range *by)
 				   most(to->w, by->to.w)};
 }
 
-/* NULL without memory. */
-static struct scheduler_access *add_access(struct claim *claim, struct tensor *tensor, bool writes)
+/* To the bytes of a root, none at first, or to a view itself. NULL without memory. */
+static struct scheduler_access *access_to(struct claim *claim, struct tensor *tensor)
 {
-	struct tensor *root = tensor_root(tensor);
-	struct record *record = record_of(root);
-	struct tensor_range range = tensor_range(tensor);
-	struct scheduler_access *access;
+	struct record *record = record_of(tensor);
 
-	if (record->claim_stamp == claim->stamp) {
-		access = &claim->accesses[record->claim_at];
-		widen(&access->range, &range);
-		access->needs_root = false;
-		access->writes |= writes;
-		return access;
-	}
+	if (record->claim_stamp == claim->stamp)
+		return &claim->accesses[record->claim_at];
 	if (claim->n == claim->room && grow(claim))
 		return NULL;
 	record->claim_stamp = claim->stamp;
 	record->claim_at = (uint32_t)claim->n;
-	access = &claim->accesses[claim->n++];
-	*access = (struct scheduler_access){.root = root, .range = range, .writes = writes};
+	claim->accesses[claim->n] = (struct scheduler_access){.tensor = tensor, .needs_tensor = true};
+	return &claim->accesses[claim->n++];
+}
+
+static bool has_range(const struct scheduler_access *access)
+{
+	return access->range.to.n > 0;
+}
+
+/* To the bytes of a tensor or view. NULL without memory. */
+static struct scheduler_access *add_bytes(struct claim *claim, struct tensor *tensor, bool writes)
+{
+	struct scheduler_access *access = access_to(claim, tensor_root(tensor));
+	struct tensor_range range = tensor_range(tensor);
+
+	if (!access)
+		return NULL;
+	if (has_range(access))
+		widen(&access->range, &range);
+	else
+		access->range = range;
+	access->needs_tensor = false;
+	access->writes |= writes;
 	return access;
+}
+
+/* Beside what a request does to a view's bytes: whether it changes the view itself. 0, or -ENOMEM. */
+static int add_view(struct claim *claim, struct tensor *tensor, bool changes)
+{
+	struct scheduler_access *access = tensor->base ? access_to(claim, tensor) : NULL;
+
+	if (tensor->base && !access)
+		return -ENOMEM;
+	if (tensor->base)
+		access->frees |= changes;
+	return 0;
 }
 
 static void merge_into(struct scheduler_access *access, const struct scheduler_access *other)
 {
-	widen(&access->range, &other->range);
+	if (!has_range(access))
+		access->range = other->range;
+	else if (has_range(other))
+		widen(&access->range, &other->range);
 	access->writes |= other->writes;
 	access->footprint |= other->footprint;
 	access->frees |= other->frees;
-	access->needs_root &= other->needs_root;
+	access->needs_tensor &= other->needs_tensor;
 }
 
 bool claim_merge(struct claim *claim)
@@ -205,7 +233,7 @@ bool claim_merge(struct claim *claim)
 	claim_restart(claim);
 	for (size_t i = 0; i < n; i++) {
 		const struct scheduler_access *access = &claim->accesses[i];
-		struct record *record = record_of(access->root);
+		struct record *record = record_of(access->tensor);
 
 		if (record->claim_stamp == claim->stamp) {
 			merge_into(&claim->accesses[record->claim_at], access);
@@ -220,17 +248,22 @@ bool claim_merge(struct claim *claim)
 
 int claim_tensor(struct claim *claim, struct tensor *tensor, enum claim_use use)
 {
-	size_t n = claim->n;
-	struct scheduler_access *access = add_access(claim, tensor, use >= CLAIM_WRITE);
+	bool changes = use >= CLAIM_CHANGE, has_bytes = use != CLAIM_EXISTS && !(tensor->base && use == CLAIM_FREE);
+	struct scheduler_access *access = has_bytes ? add_bytes(claim, tensor, changes && !tensor->base)
+						    : access_to(claim, tensor_root(tensor));
 
 	if (!access)
 		return -ENOMEM;
-	access->frees |= use == CLAIM_FREE;
-	if (use == CLAIM_ROOT && claim->n > n) {
-		access->needs_root = true;
-		access->range = (struct tensor_range){.from = {0, 0, 0, 0}, .to = {0, 0, 0, 0}};
-	}
-	return 0;
+	access->frees |= use == CLAIM_FREE && !tensor->base;
+	return add_view(claim, tensor, changes);
+}
+
+int claim_going(struct claim *claim, struct tensor *tensor)
+{
+	const struct record *record = record_of(tensor);
+	bool goes_with_root = !record->is_going && !record->is_gone;
+
+	return access_to(claim, goes_with_root ? tensor_root(tensor) : tensor) ? 0 : -ENOMEM;
 }
 
 /* Where others may lie in the footprint the kernel will be refused, and no request waits for it. */
@@ -246,11 +279,13 @@ int claim_op(struct claim *claim, const struct op *op)
 
 	for (unsigned i = 0; i < n; i++) {
 		bool writes = accesses[i].writes;
-		struct scheduler_access *access = add_access(claim, accesses[i].tensor, writes);
+		struct scheduler_access *access = add_bytes(claim, accesses[i].tensor, writes);
 
 		if (!access)
 			return -ENOMEM;
-		access->footprint |= writes && op->kind == OP_RUN && may_destroy(access->root);
+		access->footprint |= writes && op->kind == OP_RUN && may_destroy(access->tensor);
+		if (add_view(claim, accesses[i].tensor, false))
+			return -ENOMEM;
 	}
 	return 0;
 }

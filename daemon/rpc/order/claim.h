@@ -1,6 +1,8 @@
 /* The tensors of a request. Its binding has those that it names: each is looked up once, when the request is
  * resolved; later readers of the request take them in the same order. Its claim says for the scheduler what it
- * will access: each root tensor once, with all that the request does to it. */
+ * will access: each root tensor once, with all that the request does to it, and each view once. A change of a view
+ * itself waits for the requests that use the view, and not for those of the root's bytes: else whoever may read a
+ * tensor could keep its owner from it by changing a view of it behind a long request. */
 #ifndef RPC_CLAIM_H
 #define RPC_CLAIM_H
 
@@ -49,10 +51,10 @@ int binding_check(const struct binding *binding, struct npumem_error *error);
 enum { CLAIM_FEW = 6 };
 
 enum claim_use {
-	CLAIM_ROOT, /* it must exist: none of its bytes is accessed */
+	CLAIM_EXISTS, /* it must exist: none of its bytes is accessed */
 	CLAIM_READ,
-	CLAIM_WRITE,
-	CLAIM_FREE, /* as a write */
+	CLAIM_CHANGE, /* of what is known of it: nobody uses it meanwhile. The bytes of a view are read only. */
+	CLAIM_FREE,
 };
 
 struct claim {
@@ -77,8 +79,10 @@ static inline size_t claim_heap_bytes(const struct claim *claim)
 	return claim->accesses == claim->few ? 0 : claim->room * sizeof(*claim->accesses);
 }
 
-/* A tensor or a view. 0, or -ENOMEM. */
+/* A tensor or a view; the root's access is before the view's. 0, or -ENOMEM. */
 int claim_tensor(struct claim *claim, struct tensor *tensor, enum claim_use use);
+/* Nothing of a tensor that is going but to wait for its free. 0, or -ENOMEM. */
+int claim_going(struct claim *claim, struct tensor *tensor);
 int claim_op(struct claim *claim, const struct op *op);
 
 #endif

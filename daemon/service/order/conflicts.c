@@ -19,14 +19,14 @@ bool conflicts_between(const struct scheduler_access *a, const struct scheduler_
 {
 	if (a->entry == b->entry)
 		return false;
-	if ((a->needs_root && b->frees) || (a->frees && b->needs_root))
+	if ((a->needs_tensor && b->frees) || (a->frees && b->needs_tensor))
 		return true;
 	return (a->writes || b->writes) && ranges_meet(&a->range, &b->range);
 }
 
 static bool is_whole(const struct scheduler_access *access)
 {
-	const struct tensor_range whole = tensor_range_whole(access->root);
+	const struct tensor_range whole = tensor_range_whole(access->tensor);
 
 	return !memcmp(&whole, &access->range, sizeof(whole));
 }
@@ -37,15 +37,15 @@ static bool is_free_in_queue(struct scheduler_access *access)
 	unsigned n = 0;
 
 	/* However many reads of parts wait before it, for whatever else their entries wait. */
-	if (!access->writes && !access->frees && !record_of(access->root)->n_changes)
+	if (!access->writes && !access->frees && !record_of(access->tensor)->n_changes)
 		return true;
 	for (const struct scheduler_access *before = access->prev; before; before = before->prev) {
 		if (conflicts_between(before, access))
 			return false;
 		/* An earlier access that conflicts with `access` would also conflict with `before`, which is
-		 * ready. An exception is `frees` with `needs_root`, which conflict without a common range. */
+		 * ready. An exception is `frees` with `needs_tensor`, which conflict without a common range. */
 		if (before->is_ready && before->entry != access->entry && is_whole(before) && !access->frees &&
-		    !access->needs_root)
+		    !access->needs_tensor)
 			return true;
 		if (++n == COMPARED_MAX) {
 			access->is_due = true;
@@ -89,7 +89,7 @@ static bool is_free_of(struct scheduler_access *access, const struct meeting *me
 
 bool conflicts_may_elsewhere(const struct scheduler_access *access)
 {
-	return access->footprint || record_of(access->root)->n_met_footprints;
+	return access->footprint || record_of(access->tensor)->n_met_footprints;
 }
 
 bool conflicts_is_free(struct scheduler_access *access)
@@ -101,7 +101,7 @@ bool conflicts_is_free(struct scheduler_access *access)
 		return false;
 	if (!conflicts_may_elsewhere(access))
 		return true;
-	for (meeting = meetings_first(access->root); meeting; meeting = meeting->next)
+	for (meeting = meetings_first(access->tensor); meeting; meeting = meeting->next)
 		if (!is_free_of(access, meeting))
 			return false;
 	return true;

@@ -7,18 +7,18 @@
 struct rpc_peer;
 struct scheduler_entry;
 
-/* Bytes of one root tensor. */
+/* To bytes of a root, or to a view itself: what is known of it, without a range. */
 struct scheduler_access {
-	struct tensor *root;
+	struct tensor *tensor;	   /* NULL: it is gone, and nothing waits for the access */
 	struct tensor_range range; /* of its words */
 	bool writes;
-	bool footprint;	 /* a kernel writes the root, and with it its whole footprint */
-	bool frees;	 /* the root, or a view of it */
-	bool needs_root; /* the root must exist, even if the range is empty */
+	bool footprint;	   /* a kernel writes the root, and with it its whole footprint */
+	bool frees;	   /* the root; or the view, or changes it */
+	bool needs_tensor; /* it must exist, even if the range is empty */
 
 	/* The scheduler's own. */
 	struct scheduler_entry *entry;
-	struct scheduler_access *next, *prev; /* in the root's queue */
+	struct scheduler_access *next, *prev; /* in the tensor's queue */
 	bool is_ready;
 	bool is_due;	 /* not ready, and to be checked again */
 	bool is_put_off; /* in another turn */

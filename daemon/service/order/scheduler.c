@@ -120,7 +120,7 @@ static void unlink_access(struct scheduler_queue *queue, struct scheduler_access
 
 static void go_in_front(struct scheduler_access *access)
 {
-	struct scheduler_queue *queue = record_queue(access->root);
+	struct scheduler_queue *queue = record_queue(access->tensor);
 
 	unlink_access(queue, access);
 	link_behind(queue, access, queue->last_started);
@@ -147,7 +147,7 @@ static void start_if_ready(struct scheduler *scheduler, struct scheduler_entry *
 	unhold(scheduler, entry);
 	count_started(scheduler, entry, 1);
 	for (size_t i = 0; i < entry->n_accesses; i++)
-		if (entry->accesses[i].root)
+		if (entry->accesses[i].tensor)
 			go_in_front(&entry->accesses[i]);
 	entry->ready(entry);
 }
@@ -161,7 +161,7 @@ static void check(struct scheduler *scheduler, struct scheduler_access *access)
 		return;
 	access->is_ready = true;
 	access->entry->n_ready++;
-	record_queue(access->root)->n_waiting--;
+	record_queue(access->tensor)->n_waiting--;
 	start_if_ready(scheduler, access->entry);
 }
 
@@ -200,7 +200,7 @@ static void check_queue(struct scheduler *scheduler, const struct tensor *root,
 		else if (access->is_due)
 			put_off(scheduler, access);
 		/* All later ones wait for it. A long backlog on a tensor is not walked each time one leaves. */
-		if (conflicts_writes_whole(access) && !queue->n_needs_root)
+		if (conflicts_writes_whole(access) && !queue->n_needs_tensor)
 			return;
 	}
 }
@@ -211,11 +211,11 @@ bool scheduler_is_clear(const struct scheduler *scheduler, const struct schedule
 	if (user->exclusive || closes_device(scheduler))
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (record_queue(accesses[i].root)->first)
+		if (record_queue(accesses[i].tensor)->first)
 			return false;
 		if (!conflicts_may_elsewhere(&accesses[i]))
 			continue;
-		for (const struct meeting *at = meetings_first(accesses[i].root); at; at = at->next)
+		for (const struct meeting *at = meetings_first(accesses[i].tensor); at; at = at->next)
 			if (conflicts_first_met(at))
 				return false;
 	}
@@ -232,25 +232,25 @@ static void count_footprints(const struct tensor *root, uint32_t n)
 
 static void enqueue(struct scheduler_access *access)
 {
-	struct scheduler_queue *queue = record_queue(access->root);
+	struct scheduler_queue *queue = record_queue(access->tensor);
 
 	link_behind(queue, access, queue->last);
 	queue->n_footprints += access->footprint;
-	queue->n_needs_root += access->needs_root;
-	record_of(access->root)->n_changes += access->writes || access->frees;
-	count_footprints(access->root, access->footprint);
+	queue->n_needs_tensor += access->needs_tensor;
+	record_of(access->tensor)->n_changes += access->writes || access->frees;
+	count_footprints(access->tensor, access->footprint);
 	queue->n_waiting++;
 }
 
 static void dequeue(struct scheduler_access *access)
 {
-	struct scheduler_queue *queue = record_queue(access->root);
+	struct scheduler_queue *queue = record_queue(access->tensor);
 
 	unlink_access(queue, access);
 	queue->n_footprints -= access->footprint;
-	queue->n_needs_root -= access->needs_root;
-	record_of(access->root)->n_changes -= access->writes || access->frees;
-	count_footprints(access->root, -(uint32_t)access->footprint);
+	queue->n_needs_tensor -= access->needs_tensor;
+	record_of(access->tensor)->n_changes -= access->writes || access->frees;
+	count_footprints(access->tensor, -(uint32_t)access->footprint);
 	queue->n_waiting -= !access->is_ready;
 }
 
@@ -259,7 +259,7 @@ static void check_those_met(struct scheduler *scheduler, const struct scheduler_
 {
 	if (!conflicts_may_elsewhere(gone))
 		return;
-	for (const struct meeting *meeting = meetings_first(gone->root); meeting; meeting = meeting->next) {
+	for (const struct meeting *meeting = meetings_first(gone->tensor); meeting; meeting = meeting->next) {
 		struct record *record = record_of(meeting->other);
 
 		if (!conflicts_may_across(gone, meeting) || record->is_checked)
@@ -273,7 +273,7 @@ static void forget_checks(const struct scheduler_access *gone)
 {
 	if (!conflicts_may_elsewhere(gone))
 		return;
-	for (const struct meeting *meeting = meetings_first(gone->root); meeting; meeting = meeting->next)
+	for (const struct meeting *meeting = meetings_first(gone->tensor); meeting; meeting = meeting->next)
 		if (record_of(meeting->other))
 			record_of(meeting->other)->is_checked = false;
 }
@@ -281,16 +281,16 @@ static void forget_checks(const struct scheduler_access *gone)
 static void dequeue_all(struct scheduler *scheduler, struct scheduler_access *accesses, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (accesses[i].root)
+		if (accesses[i].tensor)
 			dequeue(&accesses[i]);
 	for (size_t i = 0; i < n; i++) {
-		if (!accesses[i].root)
+		if (!accesses[i].tensor)
 			continue;
-		check_queue(scheduler, accesses[i].root, &accesses[i]);
+		check_queue(scheduler, accesses[i].tensor, &accesses[i]);
 		check_those_met(scheduler, &accesses[i]);
 	}
 	for (size_t i = 0; i < n; i++)
-		if (accesses[i].root)
+		if (accesses[i].tensor)
 			forget_checks(&accesses[i]);
 }
 
@@ -316,7 +316,7 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 		enqueue(&accesses[i]);
 		accesses[i].is_ready = conflicts_is_free(&accesses[i]);
 		entry->n_ready += accesses[i].is_ready;
-		record_queue(accesses[i].root)->n_waiting -= accesses[i].is_ready;
+		record_queue(accesses[i].tensor)->n_waiting -= accesses[i].is_ready;
 	}
 	start_if_ready(scheduler, entry);
 }
@@ -458,9 +458,9 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 			const struct tensor_range *range)
 {
 	struct scheduler_access *access = &entry->accesses[0];
-	struct scheduler_queue *queue = record_queue(access->root);
+	struct scheduler_queue *queue = record_queue(access->tensor);
 
-	assert(entry->is_started && access->needs_root);
+	assert(entry->is_started && access->needs_tensor);
 	access->range = *range;
 	/* When it started, it went past accesses that it may conflict with now. */
 	unlink_access(queue, access);
@@ -511,7 +511,7 @@ void scheduler_add_root(const struct tensor *root)
 			record_of(root)->n_met_footprints += record_queue(meeting->other)->n_footprints;
 }
 
-void scheduler_forget_root(struct scheduler *scheduler, const struct tensor *root)
+void scheduler_forget(struct scheduler *scheduler, const struct tensor *root)
 {
 	struct scheduler_queue *queue = record_queue(root);
 	struct scheduler_access *access = queue->first, *next;
@@ -523,7 +523,7 @@ void scheduler_forget_root(struct scheduler *scheduler, const struct tensor *roo
 	record_of(root)->n_changes = 0;
 	for (; access; access = next) {
 		next = access->next;
-		access->root = NULL;
+		access->tensor = NULL;
 		access->is_put_off = false;
 		if (access->is_ready)
 			continue;

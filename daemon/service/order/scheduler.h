@@ -3,7 +3,8 @@
  * No byte is data of two tensors, so two operations conflict only on one root tensor, or across a meeting: two
  * roots of which one has data in the other's footprint, where a kernel writes that footprint. Each root has a
  * queue of the accesses to it, in order of arrival; an access is ready when no earlier one in its queue, or in
- * that of a root that it meets, conflicts with it. An entry starts when all its accesses are ready. An exclusive
+ * that of a root that it meets, conflicts with it. A view has a queue, too, of what uses the view and what changes
+ * or frees it. An entry starts when all its accesses are ready. An exclusive
  * entry has the device for itself: it starts when everything that arrived before it is over, and nothing runs.
  * Entries that arrive after it wait for it: those of its own user from the beginning, those of other users only
  * when nothing is before it and neither anything of its user nor anything long runs. So nobody waits for long
@@ -39,11 +40,11 @@ void scheduler_deinit(struct scheduler *scheduler);
  * else arrives, it need not enter. */
 bool scheduler_is_clear(const struct scheduler *scheduler, const struct scheduler_user *user,
 			const struct scheduler_access *accesses, size_t n);
-/* Adds an entry; it arrives now. The n accesses live until scheduler_leave and are of different roots. `user`
+/* Adds an entry; it arrives now. The n accesses live until scheduler_leave and are to different tensors. `user`
  * outlives it. */
 void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_user *user,
 		     struct scheduler_access *accesses, size_t n);
-/* A started entry, whose first access has `needs_root`, reads `range` as well. True: it goes on. False: an entry
+/* A started entry, whose first access has `needs_tensor`, reads `range` as well. True: it goes on. False: an entry
  * that is earlier, or has started, conflicts; this one stops, and starts again when there is no conflict. */
 bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *entry,
 			const struct tensor_range *range);
@@ -57,8 +58,8 @@ void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 
 /* A new root, which may meet others whose queues are not empty. */
 void scheduler_add_root(const struct tensor *root);
-/* A root is freed: entries do not wait for accesses to it any more. */
-void scheduler_forget_root(struct scheduler *scheduler, const struct tensor *root);
+/* A root or view is freed: entries do not wait for accesses to it any more. */
+void scheduler_forget(struct scheduler *scheduler, const struct tensor *tensor);
 
 /* True while an entry has the device for itself. */
 static inline bool scheduler_is_exclusive(const struct scheduler *scheduler)

@@ -28,14 +28,14 @@ struct record_grants {
 	} to[RECORD_GRANTS_MAX];
 };
 
-/* The accesses to a root, for the scheduler: those that have started, and behind them the others in order of
+/* The accesses to a root, or to a view itself, for the scheduler: those that have started, and behind them the others in order of
  * arrival.
  */
 struct scheduler_queue {
 	struct scheduler_access *first, *last, *last_started;
 	uint64_t n_waiting : 21;    /* that are not ready */
 	uint64_t n_footprints : 21; /* accesses with `footprint` */
-	uint64_t n_needs_root : 21; /* accesses with `needs_root` */
+	uint64_t n_needs_tensor : 21; /* accesses with `needs_tensor` */
 };
 
 struct record {
@@ -43,7 +43,7 @@ struct record {
 	uint64_t session_id;		 /* of the session that made it; never changes */
 	uint64_t request;		 /* that made it, if its session has a token; else 0 */
 	uint32_t request_index : 10;	 /* the tensor's place in the request */
-	uint32_t n_changes : 22;	 /* of a root: accesses in `queue` with `writes` or `frees` */
+	uint32_t n_changes : 22;	 /* accesses in `queue` with `writes` or `frees` */
 	uint32_t maker_cell;		 /* of that session (persist.h) */
 	struct record *next_made, *prev_made; /* while is_made: of that session's `made` */
 	struct limits_user *user;	      /* the user that is charged */
@@ -60,8 +60,8 @@ struct record {
 	bool is_checked : 1;	      /* of a root: its queue was, since an entry began to leave (scheduler.c) */
 	uint16_t era;		      /* recorder.era when it was created */
 	uint32_t n_met_footprints;    /* of a root: queue.n_footprints of all roots that it meets (scheduler.c) */
-	struct scheduler_queue queue; /* of a root: the accesses to it */
-	uint64_t claim_stamp;	      /* of a root: the claim that had it last (rpc/order/claim.h), */
+	struct scheduler_queue queue; /* the accesses to it */
+	uint64_t claim_stamp;	      /* the claim that had it last (rpc/order/claim.h), */
 				      /* at claim_at */
 	uint64_t read_by, used_by;    /* of a root: sessions (rpc/resume/repeat.h) */
 	uint64_t repeat_stamp;	      /* of a root: the request that was last looked at (rpc/resume/repeat.h); */
@@ -85,10 +85,9 @@ static inline struct record *record_of(const struct tensor *tensor)
 	return tensor->owner;
 }
 
-/* Of a root. */
-static inline struct scheduler_queue *record_queue(const struct tensor *root)
+static inline struct scheduler_queue *record_queue(const struct tensor *tensor)
 {
-	return &record_of(root)->queue;
+	return &record_of(tensor)->queue;
 }
 
 /* Whether a request that found `tensor` when service->changes was at most `since` would find it again by the same

@@ -33,31 +33,71 @@ static void end(void)
 	world_deinit(&world);
 }
 
-static const struct scheduler_access *only(void)
+static const struct scheduler_access *access_to(const struct tensor *tensor)
 {
-	ck_assert_uint_eq(claim.n, 1);
-	ck_assert_ptr_eq(claim.accesses[0].root, root);
-	return &claim.accesses[0];
+	for (size_t i = 0; i < claim.n; i++)
+		if (claim.accesses[i].tensor == tensor)
+			return &claim.accesses[i];
+	ck_abort_msg("it is not accessed");
+}
+
+static bool has_bytes(const struct tensor *tensor)
+{
+	return access_to(tensor)->range.to.w > 0;
 }
 
 TEST(a_range_holds_all_that_is_met)
 {
 	claim_tensor(&claim, right, CLAIM_READ);
-	ck_assert_int_eq(only()->range.from.w, 40);
+	ck_assert_int_eq(access_to(root)->range.from.w, 40);
 	claim_tensor(&claim, left, CLAIM_READ);
-	ck_assert_int_eq(only()->range.from.w, 10);
-	ck_assert_int_eq(only()->range.to.w, 60);
-	ck_assert(!only()->writes);
-	claim_tensor(&claim, left, CLAIM_WRITE);
-	ck_assert(only()->writes && !only()->footprint && !only()->frees);
-	claim_tensor(&claim, right, CLAIM_FREE);
-	ck_assert(only()->frees);
+	ck_assert_int_eq(access_to(root)->range.from.w, 10);
+	ck_assert_int_eq(access_to(root)->range.to.w, 60);
+	ck_assert(!access_to(root)->writes);
+	ck_assert_uint_eq(claim.n, 3);
+	claim_tensor(&claim, root, CLAIM_CHANGE);
+	ck_assert(access_to(root)->writes && !access_to(root)->footprint && !access_to(root)->frees);
+	claim_tensor(&claim, root, CLAIM_FREE);
+	ck_assert(access_to(root)->frees);
+	ck_assert_uint_eq(claim.n, 3);
 }
 
 TEST(a_free_writes)
 {
+	claim_tensor(&claim, root, CLAIM_FREE);
+	ck_assert(access_to(root)->writes && access_to(root)->frees);
+}
+
+TEST(who_changes_a_view_writes_no_byte)
+{
+	claim_tensor(&claim, left, CLAIM_CHANGE);
+	ck_assert(access_to(left)->frees && !access_to(root)->frees && !access_to(root)->writes);
+	ck_assert_int_eq(access_to(root)->range.from.w, 10);
+	claim_tensor(&claim, right, CLAIM_READ);
+	ck_assert(!access_to(right)->frees && access_to(right)->needs_tensor);
+}
+
+TEST(who_frees_a_view_reads_no_byte)
+{
 	claim_tensor(&claim, left, CLAIM_FREE);
-	ck_assert(only()->writes && only()->frees);
+	ck_assert(access_to(left)->frees && !has_bytes(left));
+	ck_assert(access_to(root)->needs_tensor && !has_bytes(root));
+	ck_assert(!access_to(root)->frees && !access_to(root)->writes);
+	/* What else the request does counts as before. */
+	claim_tensor(&claim, right, CLAIM_READ);
+	ck_assert_int_eq(access_to(root)->range.from.w, 40);
+}
+
+TEST(a_name_is_given_back_by_the_view_or_by_its_root)
+{
+	service_mark_going(&world.service, left);
+	claim_going(&claim, left);
+	ck_assert_uint_eq(claim.n, 1);
+	ck_assert(access_to(left)->needs_tensor);
+	service_mark_going(&world.service, root);
+	claim_going(&claim, right);
+	ck_assert_uint_eq(claim.n, 2);
+	ck_assert(access_to(root)->needs_tensor && !has_bytes(root));
 }
 
 /* A copy touches data alone; what a kernel writes it writes with all of its footprint, wherever else it was met.
@@ -68,19 +108,36 @@ TEST(what_kernels_write)
 	struct op copy = {.kind = OP_COPY, .tensor = right, .source = left};
 	struct op run = {.kind = OP_RUN, .kernel = NPUMEM_KERNEL_RELU, .operands = operands, .n_operands = 2};
 	claim_op(&claim, &copy);
-	ck_assert(only()->writes && !only()->footprint);
+	ck_assert(access_to(root)->writes && !access_to(root)->footprint);
 	claim_op(&claim, &run);
-	ck_assert(only()->writes && only()->footprint);
+	ck_assert(access_to(root)->writes && access_to(root)->footprint);
+	ck_assert(access_to(left)->needs_tensor && access_to(right)->needs_tensor);
 }
 
 TEST(what_is_looked_at_may_be_read_too)
 {
-	claim_tensor(&claim, left, CLAIM_ROOT);
-	ck_assert(only()->needs_root);
+	claim_tensor(&claim, left, CLAIM_EXISTS);
+	ck_assert(access_to(root)->needs_tensor && access_to(left)->needs_tensor);
+	ck_assert_ptr_eq(claim.accesses[0].tensor, root);
 	claim_tensor(&claim, right, CLAIM_READ);
-	ck_assert(!only()->needs_root && !only()->writes);
-	claim_tensor(&claim, left, CLAIM_ROOT);
-	ck_assert(!only()->needs_root);
+	ck_assert(!access_to(root)->needs_tensor && !access_to(root)->writes);
+	claim_tensor(&claim, left, CLAIM_EXISTS);
+	ck_assert(!access_to(root)->needs_tensor);
+	ck_assert_int_eq(access_to(root)->range.from.w, 40);
+}
+
+/* As two turns of the loop claim it. */
+TEST(what_is_twice_in_it_is_merged)
+{
+	claim_tensor(&claim, left, CLAIM_FREE);
+	claim.stamp = 0;
+	claim_tensor(&claim, left, CLAIM_READ);
+	ck_assert_uint_eq(claim.n, 4);
+	ck_assert(claim_merge(&claim));
+	ck_assert_uint_eq(claim.n, 2);
+	ck_assert(access_to(left)->frees && !access_to(root)->needs_tensor);
+	ck_assert_int_eq(access_to(root)->range.from.w, 10);
+	ck_assert(!claim_merge(&claim));
 }
 
 FIXTURE(begin, end)

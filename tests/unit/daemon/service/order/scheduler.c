@@ -51,7 +51,7 @@ static void on_ready(struct scheduler_entry *entry)
 
 static struct scheduler_access access(struct tensor *root, bool writes, int64_t from, int64_t to)
 {
-	struct scheduler_access made = {.root = root, .range = tensor_range_whole(root), .writes = writes};
+	struct scheduler_access made = {.tensor = root, .range = tensor_range_whole(root), .writes = writes};
 	made.range.from.w = from;
 	made.range.to.w = to;
 	return made;
@@ -169,7 +169,7 @@ TEST(a_guest_that_comes_while_a_kernel_runs_waits_for_it)
 TEST(what_looks_at_no_bytes_waits_for_a_free_alone)
 {
 	struct scheduler_access looks = access(s.other, false, 0, 0), frees = whole(s.other, true);
-	looks.needs_root = frees.frees = true;
+	looks.needs_tensor = frees.frees = true;
 	add(0, whole(s.other, true));
 	add(1, looks);
 	ck_assert(runs(0) && runs(1));
@@ -196,7 +196,7 @@ TEST(nobody_waits_for_a_root_that_goes_and_was_met)
 	add(1, kernel);
 	add(2, whole(s.host, true));
 	ck_assert(runs(0) && !runs(1) && !runs(2));
-	scheduler_forget_root(s.scheduler, s.guest);
+	scheduler_forget(s.scheduler, s.guest);
 	ck_assert(runs(1));
 	leave_all(3);
 	ck_assert_uint_eq(record_of(s.host)->n_met_footprints, 0);
@@ -239,7 +239,7 @@ TEST(nobody_waits_for_a_root_that_goes)
 	add(0, whole(s.other, true));
 	add(1, whole(s.other, true));
 	ck_assert(runs(0) && !runs(1));
-	scheduler_forget_root(s.scheduler, s.other);
+	scheduler_forget(s.scheduler, s.other);
 	ck_assert(runs(1));
 	leave(0);
 	leave(1);
@@ -483,7 +483,7 @@ TEST(one_that_was_put_off_leaves, .to = 2)
 	leave(0);
 	ck_assert(!runs(15) && s.scheduler->put_off);
 	if (_i)
-		scheduler_forget_root(s.scheduler, s.other);
+		scheduler_forget(s.scheduler, s.other);
 	else
 		scheduler_leave(s.scheduler, &s.entries[9]); /* which has not started */
 	later_turns();
@@ -520,7 +520,7 @@ TEST(what_came_after_a_read_waits_for_it)
 {
 	struct scheduler_access looks = access(s.host, false, 0, 0);
 	struct tensor_range range = tensor_range_whole(s.host);
-	looks.needs_root = true;
+	looks.needs_tensor = true;
 	add(0, whole(s.other, true));
 	add(1, looks);
 	s.accesses[2][0] = whole(s.host, true);
@@ -540,7 +540,7 @@ TEST(a_read_waits_for_a_write_that_came_after_it_and_has_started)
 {
 	struct scheduler_access looks = access(s.host, false, 0, 0);
 	struct tensor_range range = tensor_range_whole(s.host);
-	looks.needs_root = true;
+	looks.needs_tensor = true;
 	add(0, looks);
 	add(1, whole(s.host, true));
 	ck_assert(runs(0) && runs(1));
@@ -555,7 +555,7 @@ TEST(one_that_waits_again_passes_the_device_on)
 {
 	struct scheduler_access looks = access(s.host, false, 0, 0);
 	struct tensor_range range = tensor_range_whole(s.host);
-	looks.needs_root = true;
+	looks.needs_tensor = true;
 	add(0, whole(s.other, true));
 	add_exclusive(1);
 	s.accesses[2][0] = whole(s.host, true);
