@@ -90,6 +90,7 @@ static struct limits_user *find_or_add(struct limits_table *table, uint32_t uid)
 		return NULL;
 	}
 	user->uid = uid;
+	user->order.loop = &user->loop;
 	LL_PREPEND(table->users, user);
 	return user;
 }

@@ -29,6 +29,11 @@ class Readers(TestCase):
         for client in owner, other:
             client.sock.settimeout(10)
             self.assertEqual(client.call(**read(handle, 0, 3)).done.data, b"\1" * 3)
+        # Nor does who writes another part wait for them, however many they are.
+        other_part = pb.ViewRequest(tensor=ref(handle), name="other", to=dims(1, 8, 2, 16))
+        getattr(other_part, "from").h = 1
+        owner.call(view=other_part)
+        owner.call(**fill("other", 2))
         reader.call(cancel=pb.CancelRequest(request_id=runs))
         self.assertTrue(all(answer.status == pb.OK for answer in reader.answers(waiting)))
 

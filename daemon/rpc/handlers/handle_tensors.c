@@ -84,12 +84,16 @@ int resolve_view(struct call *call)
 		status = handler_claim(call, base, CLAIM_EXISTS);
 	if (!status)
 		status = handler_claim_name(call, call->session->uid, request->name);
+	if (!status && claim_made(&call->claim))
+		status = heap_exhausted(call->error);
 	return status ? status : reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 }
 
 /* The view exists, and the session's next requests may use it. The state of its bytes is reported in their order. */
 static int answer_view(struct call *call)
 {
+	scheduler_add_made(&call->rpc->service->scheduler, &call->claim.accesses[call->claim.n - 1],
+			   call->binding.tensors[0]);
 	call->is_committed = true;
 	gate_pass(call);
 	return perform_read_too(call, call->binding.tensors[0], answer_bound);

@@ -165,19 +165,29 @@ static void widen(struct tensor_range *range, const struct tensor_range *by)
 				   most(to->w, by->to.w)};
 }
 
+/* NULL without memory. */
+static struct scheduler_access *add(struct claim *claim, struct tensor *tensor)
+{
+	if (claim->n == claim->room && grow(claim))
+		return NULL;
+	claim->accesses[claim->n] = (struct scheduler_access){.tensor = tensor, .needs_tensor = true};
+	return &claim->accesses[claim->n++];
+}
+
 /* To the bytes of a root, none at first, or to a view itself. NULL without memory. */
 static struct scheduler_access *access_to(struct claim *claim, struct tensor *tensor)
 {
 	struct record *record = record_of(tensor);
+	struct scheduler_access *access;
 
 	if (record->claim_stamp == claim->stamp)
 		return &claim->accesses[record->claim_at];
-	if (claim->n == claim->room && grow(claim))
+	access = add(claim, tensor);
+	if (!access)
 		return NULL;
 	record->claim_stamp = claim->stamp;
-	record->claim_at = (uint32_t)claim->n;
-	claim->accesses[claim->n] = (struct scheduler_access){.tensor = tensor, .needs_tensor = true};
-	return &claim->accesses[claim->n++];
+	record->claim_at = (uint32_t)claim->n - 1;
+	return access;
 }
 
 static bool has_range(const struct scheduler_access *access)
@@ -248,7 +258,8 @@ bool claim_merge(struct claim *claim)
 
 int claim_tensor(struct claim *claim, struct tensor *tensor, enum claim_use use)
 {
-	bool changes = use >= CLAIM_CHANGE, has_bytes = use != CLAIM_EXISTS && !(tensor->base && use == CLAIM_FREE);
+	bool changes = use >= CLAIM_CHANGE,
+	     has_bytes = use != CLAIM_EXISTS && !(tensor->base && use == CLAIM_FREE);
 	struct scheduler_access *access = has_bytes ? add_bytes(claim, tensor, changes && !tensor->base)
 						    : access_to(claim, tensor_root(tensor));
 
@@ -256,6 +267,11 @@ int claim_tensor(struct claim *claim, struct tensor *tensor, enum claim_use use)
 		return -ENOMEM;
 	access->frees |= use == CLAIM_FREE && !tensor->base;
 	return add_view(claim, tensor, changes);
+}
+
+int claim_made(struct claim *claim)
+{
+	return add(claim, NULL) ? 0 : -ENOMEM;
 }
 
 int claim_going(struct claim *claim, struct tensor *tensor)

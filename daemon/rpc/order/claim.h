@@ -48,7 +48,7 @@ int binding_check(const struct binding *binding, struct npumem_error *error);
 
 /* ---- what is accessed ---- */
 
-enum { CLAIM_FEW = 6 };
+enum { CLAIM_FEW = 5 };
 
 enum claim_use {
 	CLAIM_EXISTS, /* it must exist: none of its bytes is accessed */
@@ -81,6 +81,8 @@ static inline size_t claim_heap_bytes(const struct claim *claim)
 
 /* A tensor or a view; the root's access is before the view's. 0, or -ENOMEM. */
 int claim_tensor(struct claim *claim, struct tensor *tensor, enum claim_use use);
+/* The tensor that the request will make, as the last access. 0, or -ENOMEM. */
+int claim_made(struct claim *claim);
 /* Nothing of a tensor that is going but to wait for its free. 0, or -ENOMEM. */
 int claim_going(struct claim *claim, struct tensor *tensor);
 int claim_op(struct claim *claim, const struct op *op);

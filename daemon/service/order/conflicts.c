@@ -5,10 +5,6 @@
 #include "daemon/device/tensors/meetings.h"
 #include "daemon/service/tensors/record.h"
 
-enum {
-	COMPARED_MAX = 64, /* accesses that one is compared with in a queue, before it counts as not free */
-};
-
 static bool ranges_meet(const struct tensor_range *a, const struct tensor_range *b)
 {
 	return a->from.n < b->to.n && b->from.n < a->to.n && a->from.c < b->to.c && b->from.c < a->to.c &&
@@ -31,28 +27,25 @@ static bool is_whole(const struct scheduler_access *access)
 	return !memcmp(&whole, &access->range, sizeof(whole));
 }
 
-/* Whether no access before it in its queue conflicts with it. */
-static bool is_free_in_queue(struct scheduler_access *access)
+static enum conflicts_found find_in_queue(const struct scheduler_access *access, struct scheduler_access **at,
+					  unsigned *most)
 {
-	unsigned n = 0;
-
 	/* However many reads of parts wait before it, for whatever else their entries wait. */
-	if (!access->writes && !access->frees && !record_of(access->tensor)->n_changes)
-		return true;
-	for (const struct scheduler_access *before = access->prev; before; before = before->prev) {
+	if (!access->writes && !access->frees && !record_queue(access->tensor)->n_changes)
+		return CONFLICTS_NONE;
+	for (const struct scheduler_access *before; (before = *at); *at = before->prev) {
+		if (!*most)
+			return CONFLICTS_UNKNOWN;
+		--*most;
 		if (conflicts_between(before, access))
-			return false;
+			return CONFLICTS_FOUND;
 		/* An earlier access that conflicts with `access` would also conflict with `before`, which is
 		 * ready. An exception is `frees` with `needs_tensor`, which conflict without a common range. */
 		if (before->is_ready && before->entry != access->entry && is_whole(before) && !access->frees &&
 		    !access->needs_tensor)
-			return true;
-		if (++n == COMPARED_MAX) {
-			access->is_due = true;
-			return false;
-		}
+			return CONFLICTS_NONE;
 	}
-	return true;
+	return CONFLICTS_NONE;
 }
 
 struct scheduler_access *conflicts_first_met(const struct meeting *meeting)
@@ -65,26 +58,29 @@ bool conflicts_may_across(const struct scheduler_access *access, const struct me
 	const struct record *record = record_of(meeting->other);
 
 	/* A root that is being placed has no record, and nothing accesses it. */
-	return record && (access->footprint || record->queue.n_footprints);
+	return record && (access->footprint || record->n_footprints);
 }
 
-/* Of two roots that meet, a kernel that writes the footprint of one conflicts with each access to the other. */
-static bool is_free_of(struct scheduler_access *access, const struct meeting *meeting)
+static bool goes_before(const struct scheduler_access *before, const struct scheduler_access *access)
 {
-	unsigned n = 0;
+	return before && (before->entry->arrival < access->entry->arrival || before->entry->is_started);
+}
+
+/* Of two roots that meet, a kernel that writes the footprint of one conflicts with each access to the other. The
+ * first of a queue decides: those that have started are in front, and the others are in order of arrival. An entry
+ * has one access to a root. */
+static bool is_free_of(const struct scheduler_access *access, const struct meeting *meeting)
+{
+	const struct scheduler_access *first;
 
 	if (!conflicts_may_across(access, meeting))
 		return true;
-	for (const struct scheduler_access *before = conflicts_first_met(meeting); before; before = before->next) {
-		if (before->entry != access->entry && (before->footprint || access->footprint) &&
-		    (before->entry->arrival < access->entry->arrival || before->entry->is_started))
-			return false;
-		if (++n == COMPARED_MAX) {
-			access->is_due = true;
-			return false;
-		}
+	if (access->footprint) {
+		first = conflicts_first_met(meeting);
+		return !goes_before(first && first->entry == access->entry ? first->next : first, access);
 	}
-	return true;
+	first = record_queue(meeting->other)->footprints;
+	return !goes_before(first && first->entry == access->entry ? first->next_footprint : first, access);
 }
 
 bool conflicts_may_elsewhere(const struct scheduler_access *access)
@@ -92,19 +88,17 @@ bool conflicts_may_elsewhere(const struct scheduler_access *access)
 	return access->footprint || record_of(access->tensor)->n_met_footprints;
 }
 
-bool conflicts_is_free(struct scheduler_access *access)
+enum conflicts_found conflicts_find(const struct scheduler_access *access, struct scheduler_access **at,
+				    unsigned *most)
 {
-	const struct meeting *meeting;
+	enum conflicts_found found = find_in_queue(access, at, most);
 
-	access->is_due = false;
-	if (!is_free_in_queue(access))
-		return false;
-	if (!conflicts_may_elsewhere(access))
-		return true;
-	for (meeting = meetings_first(access->tensor); meeting; meeting = meeting->next)
+	if (found != CONFLICTS_NONE || !conflicts_may_elsewhere(access))
+		return found;
+	for (const struct meeting *meeting = meetings_first(access->tensor); meeting; meeting = meeting->next)
 		if (!is_free_of(access, meeting))
-			return false;
-	return true;
+			return CONFLICTS_FOUND;
+	return CONFLICTS_NONE;
 }
 
 bool conflicts_writes_whole(const struct scheduler_access *access)

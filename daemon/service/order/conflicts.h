@@ -9,9 +9,13 @@ struct meeting;
 
 /* Of two accesses to one root. */
 bool conflicts_between(const struct scheduler_access *a, const struct scheduler_access *b);
-/* Whether no earlier access, and none that has started, conflicts with this one, which is in its queue. Sets
- * is_due where it gave up: then it is to be asked again when another one has left. */
-bool conflicts_is_free(struct scheduler_access *access);
+enum conflicts_found { CONFLICTS_NONE, CONFLICTS_FOUND, CONFLICTS_UNKNOWN };
+
+/* Whether an earlier access, or one that has started, conflicts with this one, which is in its queue. Goes on from
+ * `*at`, its `prev` at first, towards the front of the queue. CONFLICTS_UNKNOWN: it has compared `*most`, and goes
+ * on from `*at` when it is called again. Counts `*most` down. */
+enum conflicts_found conflicts_find(const struct scheduler_access *access, struct scheduler_access **at,
+				    unsigned *most);
 /* Whether each later access with a range conflicts with it. */
 bool conflicts_writes_whole(const struct scheduler_access *access);
 

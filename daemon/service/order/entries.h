@@ -3,13 +3,15 @@
 #define SERVICE_ENTRIES_H
 
 #include "daemon/device/operations/op.h"
+#include "daemon/service/order/fair_queue.h"
 
 struct rpc_peer;
+struct scheduler;
 struct scheduler_entry;
 
 /* To bytes of a root, or to a view itself: what is known of it, without a range. */
 struct scheduler_access {
-	struct tensor *tensor;	   /* NULL: it is gone, and nothing waits for the access */
+	struct tensor *tensor;	   /* NULL: it is gone, or not yet made; nothing waits for the access */
 	struct tensor_range range; /* of its words */
 	bool writes;
 	bool footprint;	   /* a kernel writes the root, and with it its whole footprint */
@@ -19,9 +21,10 @@ struct scheduler_access {
 	/* The scheduler's own. */
 	struct scheduler_entry *entry;
 	struct scheduler_access *next, *prev; /* in the tensor's queue */
+	struct scheduler_access *next_footprint, *prev_footprint;
 	bool is_ready;
-	bool is_due;	 /* not ready, and to be checked again */
-	bool is_put_off; /* in another turn */
+	bool is_put_off;      /* not ready, and to be checked in another turn */
+	bool is_compared_now; /* may be some user's compared_at */
 };
 
 /* A user's part of the scheduler; zero at first. */
@@ -38,6 +41,15 @@ struct scheduler_user {
 	struct scheduler_entry *held;	/* ready, not started: they lack the device, or start in another turn */
 	struct scheduler_entry *behind; /* the same, behind the user's exclusive entry */
 	struct scheduler_user *next_holding, *prev_holding;
+
+	/* Its entries of which an access is put off; it pays for their turns. */
+	struct scheduler *scheduler;
+	struct fair_user *loop; /* the user's part of the scheduler's queue; its owner's to set */
+	struct fair_work work;
+	struct scheduler_entry *put_off;
+	/* One of these accesses, and the next to compare it with. NULL: none has been begun. */
+	struct scheduler_access *compared, *compared_at;
+	struct scheduler_user *next_comparing, *prev_comparing;
 };
 
 /* One unfinished request; embedded in its owner. */

@@ -1,7 +1,7 @@
 /* Queues are sorted by arrival; an access that starts moves to the front, past accesses that it does not conflict
  * with. Invariants: entry->n_ready counts its accesses with is_ready; a ready access conflicts with no earlier
- * one; an access that is neither ready nor due conflicts with an earlier one. A due access is checked when one
- * that may have blocked it leaves; the first of a queue that waits is checked before the others. */
+ * one; an access that is neither ready nor put off conflicts with an earlier one, and is checked when one that may
+ * have blocked it leaves; the first of a queue that waits is checked before the others. */
 #include "daemon/service/order/scheduler.h"
 
 #include <assert.h>
@@ -10,12 +10,15 @@
 
 #include "daemon/device/tensors/meetings.h"
 #include "daemon/service/order/conflicts.h"
+#include "daemon/service/order/put_off.h"
 #include "daemon/service/tensors/record.h"
 
 enum {
-	/* Accesses that are due and checked in each queue when one leaves it; the others in later turns. So the
-	 * end of a list of a thousand accesses takes about a millisecond. */
+	/* Accesses that are checked in each queue when one leaves it, each with so many before it; the others in
+	 * later turns. So the end of a list of a thousand accesses takes about a millisecond. */
 	CHECKED_MAX = 8,
+	COMPARED_AT_ONCE = 64,
+	COMPARED_IN_A_TURN = 4096,
 	LONG_TURNS = 10, /* with fewer, a neighbour's stream of short lists would keep the device open for ever */
 	/* Entries of one user that are not long, and have started: when an exclusive entry closes the device, it
 	 * and all others wait until these have ended. */
@@ -27,7 +30,7 @@ static void run_work(struct fair_work *work);
 
 void scheduler_init(struct scheduler *scheduler, struct fair_queue *queue, struct fair_user *self)
 {
-	*scheduler = (struct scheduler){.queue = queue, .self = self, .work.run = run_work};
+	*scheduler = (struct scheduler){.put_off.queue = queue, .self = self, .work.run = run_work};
 }
 
 void scheduler_deinit(struct scheduler *scheduler)
@@ -110,21 +113,27 @@ static void link_behind(struct scheduler_queue *queue, struct scheduler_access *
 	*(access->next ? &access->next->prev : &queue->last) = access;
 }
 
-static void unlink_access(struct scheduler_queue *queue, struct scheduler_access *access)
+static void unlink_access(struct scheduler *scheduler, struct scheduler_queue *queue,
+			  struct scheduler_access *access)
 {
+	put_off_pass(&scheduler->put_off, access);
 	if (queue->last_started == access)
 		queue->last_started = access->prev;
 	*(access->prev ? &access->prev->next : &queue->first) = access->next;
 	*(access->next ? &access->next->prev : &queue->last) = access->prev;
 }
 
-static void go_in_front(struct scheduler_access *access)
+static void go_in_front(struct scheduler *scheduler, struct scheduler_access *access)
 {
 	struct scheduler_queue *queue = record_queue(access->tensor);
 
-	unlink_access(queue, access);
+	unlink_access(scheduler, queue, access);
 	link_behind(queue, access, queue->last_started);
 	queue->last_started = access;
+	if (!access->footprint)
+		return;
+	DL_DELETE2(queue->footprints, access, prev_footprint, next_footprint);
+	DL_PREPEND2(queue->footprints, access, prev_footprint, next_footprint);
 }
 
 /* `n` is 1 or -1. */
@@ -148,39 +157,53 @@ static void start_if_ready(struct scheduler *scheduler, struct scheduler_entry *
 	count_started(scheduler, entry, 1);
 	for (size_t i = 0; i < entry->n_accesses; i++)
 		if (entry->accesses[i].tensor)
-			go_in_front(&entry->accesses[i]);
+			go_in_front(scheduler, &entry->accesses[i]);
 	entry->ready(entry);
 }
 
 /* ---- accesses ---- */
 
-static void check(struct scheduler *scheduler, struct scheduler_access *access)
+static void make_ready(struct scheduler *scheduler, struct scheduler_access *access)
 {
-	access->is_put_off = false;
-	if (!conflicts_is_free(access))
-		return;
 	access->is_ready = true;
 	access->entry->n_ready++;
 	record_queue(access->tensor)->n_waiting--;
 	start_if_ready(scheduler, access->entry);
 }
 
-static void go_on_later(struct scheduler *scheduler)
+static bool is_free(struct scheduler *scheduler, struct scheduler_access *access)
 {
-	fair_queue_add(scheduler->queue, scheduler->self, &scheduler->work);
+	struct scheduler_access *at = access->prev;
+	unsigned most = COMPARED_AT_ONCE;
+	enum conflicts_found found = conflicts_find(access, &at, &most);
+
+	if (found == CONFLICTS_UNKNOWN)
+		put_off_add(&scheduler->put_off, access);
+	return found == CONFLICTS_NONE;
 }
 
-/* It is checked in another turn. */
-static void put_off(struct scheduler *scheduler, struct scheduler_access *access)
+static void run_put_off(struct fair_work *work)
 {
-	struct scheduler_entry *entry = access->entry;
+	struct scheduler_user *user =
+		(struct scheduler_user *)((char *)work - offsetof(struct scheduler_user, work));
+	unsigned most = COMPARED_IN_A_TURN;
+	struct scheduler_access *access;
 
-	access->is_put_off = true;
-	if (entry->is_put_off)
-		return;
-	entry->is_put_off = true;
-	DL_APPEND2(scheduler->put_off, entry, prev_put_off, next_put_off);
-	go_on_later(scheduler);
+	for (unsigned n = 0; n < CHECKED_MAX && (access = put_off_next(&user->scheduler->put_off, user, &most));
+	     n++)
+		make_ready(user->scheduler, access);
+	if (user->put_off)
+		fair_queue_add(user->scheduler->put_off.queue, user->loop, &user->work);
+}
+
+static void go_on_later(struct scheduler *scheduler)
+{
+	fair_queue_add(scheduler->put_off.queue, scheduler->self, &scheduler->work);
+}
+
+static bool is_to_be_checked(const struct scheduler_access *access, const struct scheduler_access *gone)
+{
+	return !access->is_ready && !access->is_put_off && (!gone || conflicts_between(gone, access));
 }
 
 /* `gone`: an access that leaves this queue. NULL: accesses to a root that this one meets have left. */
@@ -194,11 +217,12 @@ static void check_queue(struct scheduler *scheduler, const struct tensor *root,
 	for (uint32_t n = queue->n_waiting; n; access = next) {
 		next = access->next;
 		n -= !access->is_ready;
-		access->is_due |= !access->is_ready && (!gone || conflicts_between(gone, access));
-		if (access->is_due && n_checked++ < CHECKED_MAX)
-			check(scheduler, access);
-		else if (access->is_due)
-			put_off(scheduler, access);
+		if (is_to_be_checked(access, gone)) {
+			if (n_checked++ >= CHECKED_MAX)
+				put_off_add(&scheduler->put_off, access);
+			else if (is_free(scheduler, access))
+				make_ready(scheduler, access);
+		}
 		/* All later ones wait for it. A long backlog on a tensor is not walked each time one leaves. */
 		if (conflicts_writes_whole(access) && !queue->n_needs_tensor)
 			return;
@@ -235,21 +259,25 @@ static void enqueue(struct scheduler_access *access)
 	struct scheduler_queue *queue = record_queue(access->tensor);
 
 	link_behind(queue, access, queue->last);
-	queue->n_footprints += access->footprint;
+	if (access->footprint)
+		DL_APPEND2(queue->footprints, access, prev_footprint, next_footprint);
+	record_of(access->tensor)->n_footprints += access->footprint;
 	queue->n_needs_tensor += access->needs_tensor;
-	record_of(access->tensor)->n_changes += access->writes || access->frees;
+	queue->n_changes += access->writes || access->frees;
 	count_footprints(access->tensor, access->footprint);
 	queue->n_waiting++;
 }
 
-static void dequeue(struct scheduler_access *access)
+static void dequeue(struct scheduler *scheduler, struct scheduler_access *access)
 {
 	struct scheduler_queue *queue = record_queue(access->tensor);
 
-	unlink_access(queue, access);
-	queue->n_footprints -= access->footprint;
+	unlink_access(scheduler, queue, access);
+	if (access->footprint)
+		DL_DELETE2(queue->footprints, access, prev_footprint, next_footprint);
+	record_of(access->tensor)->n_footprints -= access->footprint;
 	queue->n_needs_tensor -= access->needs_tensor;
-	record_of(access->tensor)->n_changes -= access->writes || access->frees;
+	queue->n_changes -= access->writes || access->frees;
 	count_footprints(access->tensor, -(uint32_t)access->footprint);
 	queue->n_waiting -= !access->is_ready;
 }
@@ -282,7 +310,7 @@ static void dequeue_all(struct scheduler *scheduler, struct scheduler_access *ac
 {
 	for (size_t i = 0; i < n; i++)
 		if (accesses[i].tensor)
-			dequeue(&accesses[i]);
+			dequeue(scheduler, &accesses[i]);
 	for (size_t i = 0; i < n; i++) {
 		if (!accesses[i].tensor)
 			continue;
@@ -306,19 +334,35 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 	entry->is_started = entry->is_put_off = false;
 	entry->held_in = NULL;
 	user->n_accesses += n;
+	user->work.run = run_put_off;
+	user->scheduler = scheduler;
 	DL_APPEND(scheduler->first, entry);
 	scheduler->n_exclusive += entry->is_exclusive;
 	if (entry->is_exclusive)
 		DL_APPEND2(user->exclusive, entry, prev_exclusive, next_exclusive);
 	for (size_t i = 0; i < n; i++) {
 		accesses[i].entry = entry;
-		accesses[i].is_ready = accesses[i].is_put_off = false;
+		accesses[i].is_put_off = accesses[i].is_compared_now = false;
+		accesses[i].is_ready = !accesses[i].tensor;
+		if (accesses[i].is_ready) {
+			entry->n_ready++;
+			continue;
+		}
 		enqueue(&accesses[i]);
-		accesses[i].is_ready = conflicts_is_free(&accesses[i]);
+		accesses[i].is_ready = is_free(scheduler, &accesses[i]);
 		entry->n_ready += accesses[i].is_ready;
 		record_queue(accesses[i].tensor)->n_waiting -= accesses[i].is_ready;
 	}
 	start_if_ready(scheduler, entry);
+}
+
+void scheduler_add_made(struct scheduler *scheduler, struct scheduler_access *access, struct tensor *made)
+{
+	assert(!access->tensor && access->entry->is_started);
+	access->tensor = made;
+	enqueue(access);
+	record_queue(made)->n_waiting--;
+	go_in_front(scheduler, access);
 }
 
 static void start_held(struct scheduler *scheduler, struct scheduler_user *user, unsigned *most)
@@ -372,40 +416,11 @@ static void pass_on_to_all(struct scheduler *scheduler)
 		go_on_later(scheduler);
 }
 
-static struct scheduler_access *first_put_off(const struct scheduler_entry *entry)
-{
-	for (size_t i = 0; i < entry->n_accesses; i++)
-		if (entry->accesses[i].is_put_off)
-			return &entry->accesses[i];
-	return NULL;
-}
-
-static void check_put_off(struct scheduler *scheduler)
-{
-	struct scheduler_entry *entry;
-	struct scheduler_access *access;
-
-	for (unsigned n = 0; n < CHECKED_MAX && (entry = scheduler->put_off); n++) {
-		access = first_put_off(entry);
-		if (!access) {
-			DL_DELETE2(scheduler->put_off, entry, prev_put_off, next_put_off);
-			entry->is_put_off = false;
-			continue;
-		}
-		access->is_put_off = false;
-		if (!access->is_ready)
-			check(scheduler, access);
-	}
-}
-
 static void run_work(struct fair_work *work)
 {
 	struct scheduler *scheduler = (struct scheduler *)((char *)work - offsetof(struct scheduler, work));
 
-	check_put_off(scheduler);
 	pass_on_to_all(scheduler);
-	if (scheduler->put_off)
-		go_on_later(scheduler);
 }
 
 void scheduler_lasts(struct scheduler *scheduler, struct scheduler_entry *entry)
@@ -440,13 +455,27 @@ static struct scheduler_access *last_before(const struct scheduler_queue *queue,
 	return before;
 }
 
+/* The access leaves the front of its queue; entries that have started stay there. */
+static void go_back(struct scheduler *scheduler, struct scheduler_access *access)
+{
+	struct scheduler_queue *queue = record_queue(access->tensor);
+
+	unlink_access(scheduler, queue, access);
+	link_behind(queue, access, last_before(queue, access->entry));
+}
+
 /* Ready accesses behind one whose range has grown wait for it if they conflict. */
 static void hold_behind(struct scheduler *scheduler, struct scheduler_queue *queue,
 			const struct scheduler_access *access)
 {
 	for (struct scheduler_access *at = access->next; at; at = at->next) {
-		if (!at->is_ready || at->entry->is_started || !conflicts_between(access, at))
+		if (at->entry->is_started || !(at->is_ready || at->is_put_off) || !conflicts_between(access, at))
 			continue;
+		/* It may have been compared with all that was at this place. */
+		if (at->is_put_off) {
+			put_off_remove(&scheduler->put_off, at);
+			continue;
+		}
 		at->is_ready = false;
 		at->entry->n_ready--;
 		unhold(scheduler, at->entry);
@@ -463,16 +492,18 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 	assert(entry->is_started && access->needs_tensor);
 	access->range = *range;
 	/* When it started, it went past accesses that it may conflict with now. */
-	unlink_access(queue, access);
-	link_behind(queue, access, last_before(queue, entry));
+	go_back(scheduler, access);
 	hold_behind(scheduler, queue, access);
-	if (conflicts_is_free(access)) {
-		go_in_front(access);
+	if (is_free(scheduler, access)) {
+		go_in_front(scheduler, access);
 		return true;
 	}
 	queue->n_waiting++;
 	access->is_ready = false;
 	entry->n_ready--;
+	for (size_t i = 1; i < entry->n_accesses; i++)
+		if (entry->accesses[i].tensor)
+			go_back(scheduler, &entry->accesses[i]);
 	count_started(scheduler, entry, -(size_t)1);
 	/* It may wait for an entry behind an exclusive one, which waited for this one. */
 	pass_on(scheduler, entry->user);
@@ -489,8 +520,7 @@ void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 	if (entry->is_exclusive)
 		DL_DELETE2(entry->user->exclusive, entry, prev_exclusive, next_exclusive);
 	unhold(scheduler, entry);
-	if (entry->is_put_off)
-		DL_DELETE2(scheduler->put_off, entry, prev_put_off, next_put_off);
+	put_off_forget(&scheduler->put_off, entry);
 	if (entry->is_started)
 		count_started(scheduler, entry, -(size_t)1);
 	entry->n_accesses = 0;
@@ -508,7 +538,7 @@ void scheduler_add_root(const struct tensor *root)
 {
 	for (const struct meeting *meeting = meetings_first(root); meeting; meeting = meeting->next)
 		if (record_of(meeting->other))
-			record_of(root)->n_met_footprints += record_queue(meeting->other)->n_footprints;
+			record_of(root)->n_met_footprints += record_of(meeting->other)->n_footprints;
 }
 
 void scheduler_forget(struct scheduler *scheduler, const struct tensor *root)
@@ -518,13 +548,13 @@ void scheduler_forget(struct scheduler *scheduler, const struct tensor *root)
 
 	if (!access)
 		return;
-	count_footprints(root, -(uint32_t)queue->n_footprints);
+	count_footprints(root, -(uint32_t)record_of(root)->n_footprints);
 	*queue = (struct scheduler_queue){.first = NULL};
-	record_of(root)->n_changes = 0;
+	record_of(root)->n_footprints = 0;
 	for (; access; access = next) {
 		next = access->next;
 		access->tensor = NULL;
-		access->is_put_off = false;
+		put_off_remove(&scheduler->put_off, access);
 		if (access->is_ready)
 			continue;
 		access->is_ready = true;

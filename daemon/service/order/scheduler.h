@@ -18,20 +18,20 @@
 
 #include "daemon/service/order/entries.h"
 #include "daemon/service/order/fair_queue.h"
+#include "daemon/service/order/put_off.h"
 
 struct scheduler {
 	uint64_t arrivals;
 	size_t n_started, n_long; /* n_long: started entries with is_long */
 	size_t n_exclusive;
 	struct scheduler_user *holding; /* users with held entries */
-	struct scheduler_entry *put_off;
-	struct fair_queue *queue; /* of the loop: for work that is done for all users, in later turns */
-	struct fair_user *self;
+	struct put_off put_off;
+	struct fair_user *self; /* of put_off.queue: for what is done in later turns for all users */
 	struct fair_work work;
 	struct scheduler_entry *first; /* in order of arrival */
 };
 
-/* Some of its work is put off to a later turn of `queue`, as `self`'s. */
+/* Some of its work is put off to a later turn of `queue`, as `self`'s or that of the user that waits for it. */
 void scheduler_init(struct scheduler *scheduler, struct fair_queue *queue, struct fair_user *self);
 /* It must be empty. */
 void scheduler_deinit(struct scheduler *scheduler);
@@ -41,9 +41,12 @@ void scheduler_deinit(struct scheduler *scheduler);
 bool scheduler_is_clear(const struct scheduler *scheduler, const struct scheduler_user *user,
 			const struct scheduler_access *accesses, size_t n);
 /* Adds an entry; it arrives now. The n accesses live until scheduler_leave and are to different tensors. `user`
- * outlives it. */
+ * outlives it, and has `loop`. */
 void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_user *user,
 		     struct scheduler_access *accesses, size_t n);
+/* The tensor that a started entry has made, and goes on using. `access`: one of its own, without a tensor so far.
+ */
+void scheduler_add_made(struct scheduler *scheduler, struct scheduler_access *access, struct tensor *made);
 /* A started entry, whose first access has `needs_tensor`, reads `range` as well. True: it goes on. False: an entry
  * that is earlier, or has started, conflicts; this one stops, and starts again when there is no conflict. */
 bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *entry,

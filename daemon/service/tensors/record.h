@@ -28,14 +28,15 @@ struct record_grants {
 	} to[RECORD_GRANTS_MAX];
 };
 
-/* The accesses to a root, or to a view itself, for the scheduler: those that have started, and behind them the others in order of
- * arrival.
+/* The accesses to a root, or to a view itself, for the scheduler: those that have started, and behind them the
+ * others in order of arrival.
  */
 struct scheduler_queue {
 	struct scheduler_access *first, *last, *last_started;
-	uint64_t n_waiting : 21;    /* that are not ready */
-	uint64_t n_footprints : 21; /* accesses with `footprint` */
-	uint64_t n_needs_tensor : 21; /* accesses with `needs_tensor` */
+	struct scheduler_access *footprints; /* those with `footprint`, in the same order */
+	uint64_t n_waiting : 21;	     /* that are not ready */
+	uint64_t n_needs_tensor : 21;	     /* with `needs_tensor` */
+	uint64_t n_changes : 22;	     /* with `writes` or `frees` */
 };
 
 struct record {
@@ -43,7 +44,7 @@ struct record {
 	uint64_t session_id;		 /* of the session that made it; never changes */
 	uint64_t request;		 /* that made it, if its session has a token; else 0 */
 	uint32_t request_index : 10;	 /* the tensor's place in the request */
-	uint32_t n_changes : 22;	 /* accesses in `queue` with `writes` or `frees` */
+	uint32_t n_footprints : 22;	 /* of `queue` */
 	uint32_t maker_cell;		 /* of that session (persist.h) */
 	struct record *next_made, *prev_made; /* while is_made: of that session's `made` */
 	struct limits_user *user;	      /* the user that is charged */
@@ -59,7 +60,7 @@ struct record {
 	bool repeat_reads : 1;	      /* see repeat_stamp */
 	bool is_checked : 1;	      /* of a root: its queue was, since an entry began to leave (scheduler.c) */
 	uint16_t era;		      /* recorder.era when it was created */
-	uint32_t n_met_footprints;    /* of a root: queue.n_footprints of all roots that it meets (scheduler.c) */
+	uint32_t n_met_footprints;    /* of a root: n_footprints of all roots that it meets (scheduler.c) */
 	struct scheduler_queue queue; /* the accesses to it */
 	uint64_t claim_stamp;	      /* the claim that had it last (rpc/order/claim.h), */
 				      /* at claim_at */
@@ -78,7 +79,7 @@ struct record {
 	/* Padded with zeros. Empty: anonymous; the label follows the first byte and may fill the rest. */
 	char name[NPUMEM_NAME_BYTES_MAX + 1];
 };
-_Static_assert(sizeof(struct record) <= 232, "there are many of them: see tensor.h");
+_Static_assert(sizeof(struct record) <= 240, "there are many of them: see tensor.h");
 
 static inline struct record *record_of(const struct tensor *tensor)
 {
