@@ -122,7 +122,7 @@ class Turns(TestCase):
         self.kernel = Endless(self.owner).call()
         self.owner.call(view=pb.ViewRequest(name="part", tensor=ref("in"), to=dims(1, 64, 8, 126)))
         self.owner.call(**fill("part", 1))
-        self.clients = [self.client() for _ in range(15)]
+        self.clients = [self.client() for _ in range(11)]
         longest, found = least(10, self.longest_ms)
         self.assertLess(longest, 10, found)
 
@@ -131,7 +131,7 @@ class Turns(TestCase):
         (runs,) = self.owner.post(self.kernel)
         self.owner.call(info=pb.InfoRequest())  # it holds its operands
         sent = [client.post(*[fill("part", 1)] * 256) for client in self.clients]
-        wait_for(lambda: self.watcher.call(**DETAILS).stat.all.in_flight > 15 * 256)
+        wait_for(lambda: self.watcher.call(**DETAILS).stat.all.in_flight > 11 * 256)
         self.watcher.call(stat=pb.StatRequest(reset=True))
         (cancels,) = self.owner.post({"cancel": pb.CancelRequest(request_id=runs)})
         for client, ids in zip(self.clients, sent):
