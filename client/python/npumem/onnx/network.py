@@ -64,7 +64,7 @@ class Network:
             raise ImportRefused(f"a value would need {frac} frac_bits, and 0 to {FRAC_BITS_MAX} exist")
         name, extents = self.fresh(near), [int(extent) for extent in shape]
         self.tensors[name] = {"shape": extents, "dtype": dtype, **({"frac_bits": frac} if dtype in BITS else {})}
-        if extents[1] == 1:  # one channel without gaps takes any shape
+        if extents[1] == 1 or extents[2] == extents[3] == 1:  # no gaps between elements
             self.tensors[name]["layout"] = "compact"
         self.tensors[name].update(more)
         return Held(name, tuple(extents), dtype, frac)
