@@ -130,6 +130,19 @@ static bool walk_part(struct walk *walk, const int64_t from[ORDER_DIMS], int64_t
 	return true;
 }
 
+/* Where the last dimensions of out have one index each, the one before them takes W's place, if it lies in one
+ * piece in both: its rows are copied as such. */
+static void skip_single(struct walk *walk)
+{
+	int last = W;
+	while (last > 0 && walk->extent[last] == 1)
+		last--;
+	if (last == W || walk->in_step[last] != 1 || walk->out_step[last] != 1)
+		return;
+	walk->extent[W] = walk->extent[last];
+	walk->in_step[W] = walk->out_step[W] = walk->extent[last] = 1;
+}
+
 /* The dimension beside W in whose order in lies; W itself where in lies in W's order. Of a part it may have one
  * index, which is then a column of one. */
 static int innermost(const struct walk *walk)
@@ -176,6 +189,7 @@ static bool copy_plane(struct walk *walk, int inner, const uint8_t *from, uint8_
 
 static bool run_part(struct walk *walk)
 {
+	skip_single(walk);
 	int inner = innermost(walk);
 	int64_t ends[W];
 	for (int d = 0; d < W; d++)
