@@ -13,9 +13,9 @@ extern "C" {
  * cannot be written; or the daemon's refusal. */
 struct npumem_record {
 	int fd;
-	unsigned taken; /* entries, by the last call */
-	uint64_t entries;
-	bool lost; /* it is incomplete and cannot be replayed, because of: */
+	unsigned taken;	  /* entries, by the last call */
+	uint64_t entries; /* in all, as npumem_replay_each counts them */
+	bool lost;	  /* it ends here, without what follows, because of: */
 	char reason[128];
 	uint64_t snapshot; /* the snapshot that it begins with; 0: none */
 };
@@ -35,17 +35,22 @@ int npumem_record_take(struct npumem *npumem, const struct npumem_record *record
 /* Writes the rest and ends the recording. NPUMEM_INVALID: pieces of its snapshot were not taken. */
 int npumem_record_stop(struct npumem *npumem, const struct npumem_record *record, struct npumem_error *error);
 
-/* Opens a recording. Its results are valid until npumem_replay_close. INVALID: it is not a whole recording; the
- * message has the reason and the entry. RESOURCE_EXHAUSTED. */
+/* Opens a recording. Its results are valid until npumem_replay_close. INVALID: it is not a recording, or it is
+ * damaged; the message has the reason and the entry. RESOURCE_EXHAUSTED. */
 struct npumem_replay;
 int npumem_replay_open(const char *path, struct npumem_replay **out, struct npumem_error *error);
 void npumem_replay_close(struct npumem_replay *replay);
+/* 0: the recording has its end. Else its recorder was killed, or lost the daemon: the bytes of the file up to the
+ * last whole entry. Only these entries are used, and a replay does not compare the tensors' data at the end.
+ * *entries: how many entries there are, in either case. */
+uint64_t npumem_replay_cut(const struct npumem_replay *replay, uint64_t *entries);
 /* The daemon that it was recorded on. */
 const struct npumem_info *npumem_replay_info(const struct npumem_replay *replay);
-/* Whether it begins with a snapshot. To replay it, start a daemon from a copy of the snapshot, with --replay. */
+/* Whether it begins with a snapshot; of one that was cut, whether it begins with tensors. To replay it, start a
+ * daemon from a copy of the snapshot, with --replay. */
 bool npumem_replay_has_snapshot(const struct npumem_replay *replay);
-/* Checks that a directory has the snapshot of this recording. 0; INVALID, with the reason; RESOURCE_EXHAUSTED. The
- * daemon verifies the contents of the files. */
+/* Checks that a directory has the snapshot of this recording; of one that was cut, that it has a snapshot. 0;
+ * INVALID, with the reason; RESOURCE_EXHAUSTED. The daemon verifies the contents of the files. */
 int npumem_replay_check_snapshot(const struct npumem_replay *replay, const char *directory,
 				 struct npumem_error *error);
 

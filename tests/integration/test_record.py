@@ -1,9 +1,11 @@
 """Recording a daemon and replaying the record on others."""
 
 import fcntl
+import itertools
 import json
 import mmap
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -195,10 +197,9 @@ class Record(RecordCase):
             record = file.read()
         third = read_record(self.file)
         third[3].number += 1
-        second = 16 + sum(len(frame(entry)) for entry in third[:2])
         late = b"npumem record 2\n" + b"".join(map(frame, third))
         for bad, why in (
-            (record[:-3], "entry 18, at byte"), (record[:-3], "cut off"), (record[: second + 9], "entry 2, at byte"),
+            (record[:20], "entry 0, at byte 16: it is cut off"),
             (b"", "not a recording"), (b"garbage" * 9, "not a recording"), (record.replace(b"record 2", b"record 1", 1), "version 1"),
             (record + b"x", "behind its end"), (record[:16] + b"\xff" * 64, "entry 0, at byte 16: garbage"),
             (record[:16] + b"\x03\xff\xff\xff", "garbage"), (late, "entry 3, at byte"),
@@ -209,6 +210,43 @@ class Record(RecordCase):
             self.assertEqual(code, 1)
             self.assertIn(why, error)
         self.assertEqual(self.replay(file="/nowhere")[0], 1)
+
+    def test_a_recorder_that_is_killed_leaves_what_is_whole(self):
+        """And its numbers are those of a recording that ended."""
+        self.record()
+        with open(self.file, "rb") as file:
+            record = file.read()
+        entries = read_record(self.file)
+        ends, byte = [], 16
+        for entry in entries[:-1]:
+            byte += len(frame(entry))
+            if not entry.part:
+                ends.append(byte)
+        for n, (cut, entry) in itertools.product((0, 1), ((ends[-1], len(ends) - 1), (ends[2], 2), (ends[0], 0))):
+            with open(self.file, "wb") as file:
+                file.write(record[: cut + n])
+            code, result, error = self.replay()
+            self.assertEqual((code, result["differences"], result["cases"][0]["cut_at_byte"]), (0, 0, cut), error)
+            out = os.path.join(self.daemon.directory, "out")
+            done = subprocess.run([CTL, "--json", "trace", self.file, out], capture_output=True, text=True, check=True)
+            told = json.loads(done.stdout)
+            self.assertEqual((told["entries"], told["cut_at_byte"]), (entry, cut))
+            done = subprocess.run([CTL, "report", self.file, out], capture_output=True, text=True, check=True)
+            self.assertIn(f"was cut: it ends after entry {entry}, at byte {cut}; what followed is missing", done.stderr)
+            self.assertIn(f": {entry} entr", done.stdout)
+
+    def test_all_commands_count_the_same(self):
+        """Also of a request that is in several entries of the file: parts are no entries."""
+        process, text = self.start()
+        client = self.client()
+        x = client.alloc("x", (1, 64, 256, 256), dtype=pb.INT8)
+        memory = Memory(client, 4 << 20)
+        client.call(write=pb.WriteRequest(tensor=pb.Ref(handle=x.handle), segment=memory.id))
+        self.assertEqual(self.stop(process), 0, text())
+        self.assertTrue(any(entry.part for entry in read_record(self.file)))
+        done = subprocess.run([CTL, "trace", self.file, "/dev/null"], capture_output=True, text=True, check=True)
+        entries = re.search(r"(\d+) entries", done.stdout)[1]
+        self.assertIn(f"\n{entries} entries\n", text())
 
     def test_who_may_and_when(self):
         client = self.client()

@@ -295,7 +295,7 @@ class Refusals(RecordTestCase):
         other_process, other_text, other_file, other = self.begin()
         self.end(other_process, other_text)
         self.same(file, copied)
-        self.refused(file, words=["say where that is"])
+        self.refused(file, words=["--snapshot DIR must name"])
         self.refused(file, "--snapshot", other, words=["another snapshot"])
         self.refused(other_file, "--snapshot", copied, words=["another snapshot"])
         self.refused(file, "--snapshot", self.directory, words=["not a snapshot"])
@@ -361,11 +361,15 @@ class Refusals(RecordTestCase):
 
     def test_a_daemon_that_is_killed_ends_it(self):
         process, text, file, copied = self.begin()
+        size = os.path.getsize(file)
         self.client().call(**fill("t", 1))
+        wait_for(lambda: os.path.getsize(file) > size)
         self.restart()
         self.assertEqual(process.wait(SECONDS), 1, text())
-        self.assertRegex(text(), r"of no use after request \d+: the daemon was started again")
-        self.refused(file, "--snapshot", copied, words=["the entry is cut off, or the recording has not ended"])
+        self.assertRegex(text(), r"the recording ends after entry \d+: the daemon was started again")
+        code, result, error = self.replay("--snapshot", copied, file)
+        self.assertEqual((code, result["requests"], result["differences"]), (0, 1, 0), error)
+        self.refused(file, words=["begins with tensors: --snapshot DIR"])
         # The snapshot is one.
         directory = copied + "-daemon"
         os.mkdir(directory)

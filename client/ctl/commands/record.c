@@ -46,5 +46,6 @@ const struct command record_command = {
 	.notes = "For root and the daemon's uid. FILE is new. A device with tensors needs --snapshot, and "
 		 "--state-dir of "
 		 "npumemd.\n"
-		 "If this command is slower than the requests, the recording is lost and cannot be replayed.",
+		 "A kill, or more requests than this command can fetch, cuts the recording: its entries until "
+		 "then can be used.",
 };

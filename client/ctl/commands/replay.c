@@ -231,7 +231,7 @@ struct records {
 	char first[NPUMEM_MESSAGE_BYTES]; /* what differs first; empty: nothing */
 };
 
-static void note(struct records *records, size_t item, const struct npumem_replay_result *result)
+static void note(struct records *records, size_t item, const struct npumem_replay_result *result, uint64_t cut_at)
 {
 	json_t *one =
 		json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}", "item", (json_int_t)item,
@@ -240,6 +240,8 @@ static void note(struct records *records, size_t item, const struct npumem_repla
 			  "first", (json_int_t)result->first, "session", (json_int_t)result->session, "uid",
 			  (json_int_t)result->uid, "pid", (json_int_t)result->pid, "same_geometry",
 			  result->same_geometry, "npu", (json_int_t)result->npu, "what", result->what);
+	if (cut_at)
+		json_object_set_new(one, "cut_at_byte", json_integer((json_int_t)cut_at));
 	records->requests += result->requests;
 	records->skipped += result->skipped;
 	records->differences += result->differences;
@@ -292,7 +294,7 @@ static int check_snapshot(const struct records *records, const struct npumem_rep
 		return CTL_OK;
 	if (!directory)
 		return ctl_invalid(ctl,
-				   "the recording begins with a snapshot: say where that is, by --snapshot DIR");
+				   "the recording begins with tensors: --snapshot DIR must name their snapshot");
 	if (!npumem_replay_has_snapshot(replay))
 		return ctl_invalid(ctl, "the recording does not begin with a snapshot");
 	if (ctl->address)
@@ -326,13 +328,16 @@ static int replay_record(struct records *records, size_t item)
 		.address = ctl->address, .socket = -1, .copy = {.directory = -1, .file = -1}};
 	const struct npumem_replay_result *result;
 	struct npumem_replay *replay;
+	uint64_t cut_at, entries;
 	if (npumem_replay_open(records->args->words[item], &replay, &ctl->error))
 		return CTL_FAILED;
+	cut_at = npumem_replay_cut(replay, &entries);
+	recording_warn_cut(ctl, records->args->words[item], cut_at, entries);
 	int code = begin_daemon(records, &replaying, replay);
 	if (!code && npumem_replay_run(replay, UINT32_MAX, open_admin, &replaying, &result, &ctl->error))
 		code = CTL_FAILED;
 	if (!code)
-		note(records, item, result);
+		note(records, item, result, cut_at);
 	npumem_replay_close(replay);
 	stop_daemon(&replaying);
 	if (replaying.socket >= 0)

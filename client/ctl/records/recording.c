@@ -15,8 +15,16 @@ static void on_signal(int number)
 
 static int fail_lost(struct ctl *ctl, const struct npumem_record *record)
 {
-	return ctl_fail(ctl, "the recording is of no use after request %" PRIu64 ": %s", record->entries,
-			record->reason);
+	return ctl_fail(ctl, "the recording ends after entry %" PRIu64 ": %s", record->entries, record->reason);
+}
+
+void recording_warn_cut(const struct ctl *ctl, const char *path, uint64_t byte, uint64_t entries)
+{
+	char text[400];
+	snprintf(text, sizeof(text),
+		 "%.200s was cut: it ends after entry %" PRIu64 ", at byte %" PRIu64 "; what followed is missing",
+		 path, entries, byte);
+	ctl_warn(ctl, byte ? text : "");
 }
 
 static int record_until(struct ctl *ctl, const struct npumem_record *record)

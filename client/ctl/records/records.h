@@ -45,6 +45,9 @@ void partial_end(struct partial *partial);
 int recording_take(struct ctl *ctl, int fd, enum npumem_record_from from, const char *directory,
 		   uint64_t *entries);
 
+/* Says of a recording that has no end (`byte` is not 0, as from npumem_replay_cut) where it ends. */
+void recording_warn_cut(const struct ctl *ctl, const char *path, uint64_t byte, uint64_t entries);
+
 /* rendering.c. A record, of a file or of what is going on, as another file. */
 
 /* RECORD OUT, or OUT with --live, which records until it is interrupted. */

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "client/ctl/core/output/output.h"
 #include "client/ctl/core/report/report.h"
 
 const struct option rendering_options[] = {
@@ -22,8 +23,9 @@ static int print_counts(struct ctl *ctl, const char *path, const json_t *chronic
 	size_t entries = json_array_size(json_object_get(chronicle, "entries")),
 	       operations = json_array_size(json_object_get(chronicle, "operations"));
 	if (ctl->json)
-		return ctl_print(ctl, json_pack("{s:s, s:I, s:I}", "file", path, "entries", (json_int_t)entries,
-						"operations", (json_int_t)operations));
+		return ctl_print(ctl, json_pack("{s:s, s:I, s:I, s:O*}", "file", path, "entries",
+						(json_int_t)entries, "operations", (json_int_t)operations,
+						"cut_at_byte", json_object_get(chronicle, "cut_at_byte")));
 	printf("%s: %zu entries, %zu operations\n", path, entries, operations);
 	return CTL_OK;
 }
@@ -46,6 +48,8 @@ static int render(struct ctl *ctl, const char *record, const char *path, writer 
 	json_t *chronicle = chronicle_read(record, &ctl->error);
 	if (!chronicle)
 		return CTL_FAILED;
+	recording_warn_cut(ctl, record, (uint64_t)jsons_number(chronicle, "cut_at_byte"),
+			   json_array_size(json_object_get(chronicle, "entries")));
 	if (strcmp(path, "-"))
 		return write_file(ctl, path, chronicle, write);
 	return write(stdout, chronicle) ? CTL_OK : ctl_fail(ctl, "cannot write the result: %s", strerror(errno));

@@ -1,5 +1,5 @@
-/* Writing a record to a file. Invariant: a file has its end only where nothing of it is missing; without one it is
- * refused by npumem_replay_open. */
+/* Writing a record to a file. Invariant: a file has its end only where nothing of it is missing; one without an
+ * end was cut (npumem_replay_cut). */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 struct writing {
 	struct npumem_record record; /* first, so that the one is the other */
 	enum npumem_record_from from;
-	uint64_t digest;
+	uint64_t digest, n_written; /* n_written: entries and parts */
 	bool has_all;
 };
 
@@ -87,7 +87,8 @@ static int take_entries(struct npumem_request *request, const Npumem__V1__Respon
 	int status = 0;
 	record->taken = (unsigned)recorded->n_entries;
 	for (size_t i = 0; i < recorded->n_entries && !status; i++) {
-		record->entries++;
+		writing_of(record)->n_written++;
+		record->entries += !recorded->entries[i]->part;
 		status = write_entry(request->npumem->memory, record, recorded->entries[i], error);
 	}
 	if (recorded->lost && !record->lost) {
@@ -272,7 +273,7 @@ static int write_end(const struct memory *memory, struct npumem_record *record, 
 {
 	Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
 	Npumem__V1__RecordEnd end = NPUMEM__V1__RECORD_END__INIT;
-	end.entries = record->entries;
+	end.entries = writing_of(record)->n_written;
 	end.hash = sums->hash;
 	end.n_local = sums->n_local;
 	end.local = sums->local;

@@ -24,7 +24,8 @@ struct record_sums {
 int record_sums(struct npumem *npumem, const struct record_sums **sums, struct npumem_error *error);
 
 /* record_file.c. A record as a file has it: read whole, and checked before anything is done with it. Whatever the
- * bytes are, it is refused with a reason that names the entry, or all of it can be relied on. */
+ * bytes are, it is refused with a reason that names the entry, or all of it can be relied on. A file that has no
+ * end is read up to its last whole entry. */
 
 struct record_file {
 	const struct memory *memory;
@@ -36,6 +37,7 @@ struct record_file {
 	Npumem__V1__RecordEntry **entries;
 	size_t n_entries, capacity;
 	uint64_t hash, snapshot; /* snapshot: RecordEnd's */
+	uint64_t cut_at;	 /* bytes up to the last whole entry; 0: the recording has its end */
 	bool has_tensors;	 /* when it begins */
 	uint32_t *local;
 	size_t n_local;

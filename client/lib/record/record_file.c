@@ -15,6 +15,7 @@ struct reader {
 	const char *name;
 	struct npumem_error *error;
 	size_t at;	  /* byte of the file */
+	size_t whole_at;  /* behind the last entry that is no part */
 	bool begun, done; /* had its header, its end */
 	uint64_t number;  /* of the last entry that is no part */
 	uint64_t left;	  /* bytes of a write's transfer that are still to come */
@@ -149,6 +150,16 @@ static int read_entry(struct reader *reader, const uint8_t *bytes, size_t n)
 	return status;
 }
 
+/* The file ends before its recording did, as the recorder was killed: what is whole stays, parts without the entry
+ * that they are of do not. The snapshot's checksum is in the end, which is not there. */
+static void cut(struct reader *reader)
+{
+	struct record_file *file = reader->file;
+	while (file->n_entries && file->entries[file->n_entries - 1]->part)
+		npumem__v1__record_entry__free_unpacked(file->entries[--file->n_entries], &file->allocator);
+	file->cut_at = reader->whole_at;
+}
+
 static int read_entries(struct reader *reader, const uint8_t *bytes, size_t n)
 {
 	int status = 0;
@@ -158,13 +169,18 @@ static int read_entries(struct reader *reader, const uint8_t *bytes, size_t n)
 		case FRAME_COMPLETE:
 			break;
 		case FRAME_MORE:
-			return refuse(reader, "the entry is cut off, or the recording has not ended");
+			if (!reader->begun)
+				return refuse(reader, "it is cut off before anything was recorded");
+			cut(reader);
+			return 0;
 		default:
 			return refuse(reader, "garbage");
 		}
 		status = read_entry(reader, bytes + reader->at + header, message);
 		if (!status)
 			reader->at += header + message;
+		if (!status && !reader->in_parts)
+			reader->whole_at = reader->at;
 	}
 	return status || reader->at == n ? status : refuse(reader, "there is something behind its end");
 }

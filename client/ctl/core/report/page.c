@@ -65,12 +65,15 @@ json_t *chronicle_read(const char *path, struct npumem_error *error)
 {
 	struct npumem_replay *replay;
 	json_t *entries = json_array(), *whole = NULL;
+	uint64_t n;
 	if (npumem_replay_open(path, &replay, error))
 		return NULL;
 	int status = npumem_replay_each(replay, add_entry, entries, error);
 	if (!status)
 		whole = json_pack("{s:o, s:O, s:o}", "device", device_of(npumem_replay_info(replay)), "entries",
 				  entries, "operations", operations_of(entries));
+	if (whole && npumem_replay_cut(replay, &n))
+		json_object_set_new(whole, "cut_at_byte", json_integer((json_int_t)npumem_replay_cut(replay, &n)));
 	npumem_replay_close(replay);
 	return whole;
 }

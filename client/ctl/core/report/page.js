@@ -305,7 +305,8 @@ read();
 findSources();
 byId('about').textContent = `${device.n_npus} NPUs of ${bytes(device.npu_bytes)}, npumemd ${device.version}; ` +
 	`${entries.filter(entry => entry.request).length} requests of ${clients.size} clients, ${operations.length} operations, ${tensors.length} tensors, ` +
-	`${refusals.length} refusals` + (timed ? ` in ${span(end - begin)}` : '; the record is of a daemon that told no times');
+	`${refusals.length} refusals` + (timed ? ` in ${span(end - begin)}` : '; the recording has no times') +
+	(record.cut_at_byte ? '; the recording was cut: its end is missing' : '');
 byId('slider').max = entries.length;
 byId('slider').addEventListener('input', event => change({at: event.target.value}));
 byId('back').addEventListener('click', () => change({at: Math.max(0, state.at - 1)}));

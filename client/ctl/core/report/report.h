@@ -10,7 +10,8 @@
 
 /* A record as the report's page and the trace want it. */
 
-/* {"device": …, "entries": […], "operations": […]} of a record in a file. NULL, with the error set. */
+/* {"device": …, "entries": […], "operations": […]} of a record in a file, and "cut_at_byte" of one that has no
+ * end. NULL, with the error set. */
 json_t *chronicle_read(const char *path, struct npumem_error *error);
 
 /* operations.c. What ran, from the entries of a record (npumem_replay_each, as a list): one operation a row, those

@@ -113,8 +113,10 @@ TEST(what_is_lost_has_no_end)
 	ck_assert(record->lost);
 	ck_assert_str_eq(record->reason, "too?slow");
 	npumem_error_clear(&error);
-	ck_assert_int_eq(record_file_read(&memory_libc, path, &file, &error), NPUMEM_INVALID);
-	ck_assert(strstr(error.message, "entry 3, at byte"));
+	ck_assert_int_eq(record_file_read(&memory_libc, path, &file, &error), 0);
+	ck_assert_uint_eq(file.n_entries, record->entries);
+	ck_assert_uint_gt(file.cut_at, 0);
+	record_file_deinit(&file);
 	unlink(path);
 	script_close(&script);
 }
