@@ -161,10 +161,10 @@ class Device(TestCase):
             (good[:-1], "a.npy"),
             (good[:20], "a.npy"),
             (b"not an array", "a.npy"),
-            (npy((1, 2, 2, 2), "|i1", bytes(8), fortran=True), "ortran"),
             (npy((2, 4), "|i1", bytes(8)), "shape"),
             (npy((1, 2, 2, 3), "|i1", bytes(12)), "shape"),
-            (npy((1, 2, 2, 2), "<i2", bytes(16)), "type int16; int8 is expected"),
+            (npy((1, 2, 2, 2), "<i2", bytes(14) + b"\0\1"), "is 256, which is not within fx8's -128 to 127"),
+            (npy((1, 2, 2, 2), "<f4", bytes(32)), "--quantize"),
         ):
             put(data)
             self.ctl("write x a.npy", 1, words)

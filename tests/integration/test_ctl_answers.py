@@ -193,7 +193,9 @@ class Numbers(Answers):
             (("write", "x", "x.npy", "--rounding", "up"), 2, "--rounding goes with --quantize"),
             (("read", "i", "back.npy", "--dequantize"), 1, "--dequantize is for fx8 and fx16; i is int8"),
             (("fill", "x", "much"), 2, '"much" is not a number'),
-            (("fill", "x", "1.5"), 1, ""),
+            (("fill", "x", "1.5"), 1, "fractional bits, and VALUE must be an integer of the container: 1.5 is "),
+            (("fill", "i", "1.5"), 1, "i is int8, and VALUE must be an integer, not 1.5"),
+            (("fill", "x", "nan"), 1, "VALUE must be an integer, not nan"),
             (("load", "", "x.npy", "--dtype", "fx8"), 2, "the name is empty"),
             (("load", "y", "x.npy", "--dtype", "fx8"), 2, "--frac-bits is missing"),
         )

@@ -95,6 +95,40 @@ class Load(Arrays):
             self.ctl("write b v.npy", 1, "(1, 8, 1, 1) is expected")
         np.testing.assert_array_equal(self.read("b"), bias.reshape(1, 8, 1, 1))
 
+    def test_write_takes_what_load_takes(self):
+        array = np.arange(-12, 12).reshape(1, 2, 3, 4)
+        self.ctl("alloc q --shape 1,2,3,4 --dtype fx8 --frac-bits 2")
+        self.ctl("alloc f --shape 1,2,3,4 --dtype fp32")
+        np.savez(self.at("a.npz"), a=array, b=array)
+        for dtype in ("i1", ">i2", "<i8"):
+            self.save("a.npy", np.asfortranarray(array.astype(dtype)))
+            self.ctl("fill q 99")
+            self.ctl("write q a.npy", says="24 elements written\n")
+            np.testing.assert_array_equal(self.read("q"), array)
+        self.ctl("fill q 99")
+        self.ctl("write q a.npz:a")
+        np.testing.assert_array_equal(self.read("q"), array)
+        for dtype in ("<f2", ">f4", "<f8"):
+            self.save("r.npy", (array / 4).astype(dtype))
+            self.ctl("fill q 99")
+            self.ctl("write q r.npy --quantize", says="24 elements written, 0 saturated\n")
+            np.testing.assert_array_equal(self.read("q"), array)
+            self.ctl("write f r.npy")
+            np.testing.assert_array_equal(self.read("f"), array / 4)
+        self.save("t.npy", array.transpose(0, 1, 3, 2))
+        self.ctl("write q t.npy --perm 0,1,3,2")
+        np.testing.assert_array_equal(self.read("q"), array)
+        self.save("big.npy", array * 16)
+        for line, says in (
+            ("write q r.npy", "r.npy: the array has real numbers: --quantize rounds them to fx8 with 2 fractional bits"),
+            ("write q a.npy --quantize", "a.npy: the array has integers; --quantize is for real numbers"),
+            ("write q big.npy", "the element at (0, 0, 0, 0) is -192, which is not within fx8's -128 to 127"),
+            ("write f a.npy", "the array has integers; fp32 takes real numbers"),
+            ("write q a.npz", "has 2 arrays"),
+        ):
+            self.ctl(line, 1, says)
+        np.testing.assert_array_equal(self.read("q"), array)
+
     def test_weights_of_another_order(self):
         weights = np.random.default_rng(7).normal(size=(6, 2, 3, 3)).astype("f4")
         self.save("w.npy", weights)

@@ -50,10 +50,9 @@ static int check_type(struct stream *stream, const struct npy *npy, struct npume
 {
 	bool is_real = !strcmp(npy->descr, "<f4") || !strcmp(npy->descr, "<f8");
 	if (!stream->converts && is_real && npumem_dtype_is_fixed(stream->dtype))
-		return npumem_error_set(
-			error, NPUMEM_INVALID,
-			"the array has real numbers (%s); \"quantize\": true takes them, or --quantize",
-			npy->descr);
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"the array has real numbers (%s); \"quantize\": true takes them",
+					npy->descr);
 	if (!stream->converts)
 		return npy_check_type(npy, npy_descr(stream->dtype), error);
 	if (!npumem_dtype_is_fixed(stream->dtype))
@@ -339,18 +338,6 @@ int array_of(const struct npumem_tensor *tensor, struct array *array, struct npu
 	array->n = (size_t)npumem_place_elements(p);
 	array->bytes = array->n * npumem_dtype_bytes(p->dtype);
 	return 0;
-}
-
-int array_load(const char *path, const struct npumem_place *place, const struct array *array, bool quantize,
-	       int rounding, void *data, int64_t *saturated, struct npumem_error *error)
-{
-	struct stream stream;
-	int status = stream_open(&stream, path, place, quantize, rounding, error);
-	if (status)
-		return status;
-	status = stream_read(&stream, data, array->n, error);
-	*saturated = stream.saturated;
-	return stream_close(&stream, status, error);
 }
 
 int array_save(const char *path, const struct npumem_place *place, const struct array *array, bool dequantize,

@@ -155,12 +155,8 @@ int array_of(const struct npumem_tensor *tensor, struct array *array, struct npu
 
 /* A path of "-" is stdin, or stdout. */
 
-/* Reads FILE into `data` (array->bytes long), which must have this very type and shape; with `quantize`, floats
- * are taken and rounded by `rounding`. *saturated counts. 0, INVALID or RESOURCE_EXHAUSTED; the message names the
- * file. */
-int array_load(const char *path, const struct npumem_place *place, const struct array *array, bool quantize,
-	       int rounding, void *data, int64_t *saturated, struct npumem_error *error);
-/* The other way; with `dequantize`, as float32. */
+/* Writes `data` (array->bytes long) into a file; with `dequantize`, as float32. 0, INVALID or RESOURCE_EXHAUSTED;
+ * the message names the file. */
 int array_save(const char *path, const struct npumem_place *place, const struct array *array, bool dequantize,
 	       const void *data, struct npumem_error *error);
 

@@ -18,7 +18,7 @@ static const struct kind {
 	{"[", "a network", "JSON", ", which npumemctl plan, submit and check take"},
 	{NULL, "a file of golden vectors", "JSON", "conform"},
 	{"<", "a report", "XML", ", which npumemctl merge takes"},
-	{"PK\3\4", NULL, "a zip archive", ", of which npumemctl load takes an array as FILE.npz:NAME"},
+	{"PK\3\4", NULL, "a zip archive", ", of which npumemctl load and write take an array as FILE.npz:NAME"},
 	{"\x8", NULL, "an ONNX model", ", which npumem-import takes"},
 	{"\x89PNG", NULL, "a PNG picture", ""},
 	{NULL, "a state directory", "a directory", "state"},
