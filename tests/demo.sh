@@ -5,13 +5,34 @@ set -euo pipefail
 exec </dev/null
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# progress: of a build's output, a line for every tenth that is done.
+progress() {
+	local line done=0
+	while IFS= read -r line; do
+		printf '%s\n' "$line" >>"$log"
+		if [[ $line =~ ^\[\ *([0-9]+)(%|/([0-9]+))\] ]]; then
+			local percent=$((100 * BASH_REMATCH[1] / ${BASH_REMATCH[3]:-100}))
+			if [ $((percent / 10)) -gt $((done / 10)) ]; then
+				echo "demo:   $percent %, $SECONDS s"
+				done=$percent
+			fi
+		fi
+	done
+}
+
+failed() {
+	tail -n 40 "$log" >&2
+	echo "demo: $1 failed; all of its output is in $log" >&2
+	exit 1
+}
+
+echo "demo: step 1 of 4: Debian's packages that are missing here"
 tests/packages.sh demo
 mkdir -p build
 log=build/demo-build.log
-echo "building in build/ …"
-if ! { cmake -S . -B build && cmake --build build --target demo -j "$(nproc)"; } >"$log" 2>&1; then
-	tail -n 40 "$log" >&2
-	echo "demo: the build failed; all of it is in $log" >&2
-	exit 1
-fi
+echo "demo: step 2 of 4: configuring build/"
+cmake -S . -B build >"$log" 2>&1 || failed "the configuration"
+echo "demo: step 3 of 4: building with $(nproc) processors; on two this takes a few minutes"
+cmake --build build --target demo -j "$(nproc)" 2>&1 | progress || failed "the build"
+echo "demo: step 4 of 4: a daemon, and four processes that classify digits on it"
 exec tests/demo/run.sh build
