@@ -1,6 +1,6 @@
 /* Input of lines. With libedit (NPUMEM_EDITLINE) lines are edited, remembered in ~/.npumemctl_history, and
- * completed: commands, then kernels, options and tensors. Owns the history; ctl is the caller's. Invariant: while
- * it waits for a line an interrupt does not end the program. */
+ * completed: commands, then kernels with their roles and parameters, options and their values, tensors. Owns the
+ * history; ctl is the caller's. Invariant: while it waits for a line an interrupt does not end the program. */
 #define _GNU_SOURCE /* ppoll */
 #include "client/ctl/prompt.h"
 
@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 #include "client/ctl/command.h"
+#include "client/ctl/core/kernels/kernels.h"
+#include "client/ctl/core/memory.h"
+#include "client/ctl/core/words/words.h"
 
 bool prompt_is_terminal(void)
 {
@@ -106,9 +109,10 @@ static const struct row {
 
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-/* What the line that is completed may go on with; read by the generator below, which has no context of its own. */
-static const struct row *prompt_row;
-static bool prompt_names, prompt_kernels;
+/* What may stand where the word is that is completed; read by the generator below, which has no context of its
+ * own. */
+static const char **prompt_words;
+static unsigned prompt_n_words;
 
 static const char *history_path(char *path)
 {
@@ -128,53 +132,156 @@ static const struct npumem_tensors *tensors_of(struct ctl *ctl)
 	return tensors;
 }
 
-/* The i-th word that may stand there; NULL after the last. */
-static const char *candidate(unsigned i)
+static void offer(const char *word)
 {
-	static const struct npumem_tensors *tensors;
-	unsigned n = 0;
-	if (prompt_names)
-		return i < N_ROWS ? rows[i].name : NULL;
-	if (prompt_kernels)
-		return i < npumem_n_kernel_rows ? npumem_kernel_rows[i].name : NULL;
-	for (const struct option *o = prompt_row ? prompt_row->command->options : NULL; o && o->name; o++, n++)
-		if (n == i)
-			return o->name;
-	if (i == n)
-		tensors = tensors_of(prompt_ctl);
-	return tensors && i - n < tensors->n ? tensors->list[i - n]->name : NULL;
+	*(const char **)memory_grow(&prompt_words, prompt_n_words, sizeof(*prompt_words)) = word;
+	prompt_n_words++;
+}
+
+/* The words of a list of kernels.def or params.def. */
+static void offer_list(const char *list, const char *behind)
+{
+	struct lists_word word;
+	while (lists_next(&list, &word))
+		offer(memory_text("%s%s%s", word.text, word.family ? "0" : "", behind));
+}
+
+static void offer_tensors(void)
+{
+	const struct npumem_tensors *tensors = tensors_of(prompt_ctl);
+	for (unsigned i = 0; tensors && i < tensors->n; i++)
+		offer(tensors->list[i]->name);
+}
+
+static void offer_commands(void)
+{
+	for (unsigned i = 0; i < N_ROWS; i++)
+		offer(rows[i].name);
+}
+
+static void offer_kernels(void)
+{
+	for (unsigned i = 0; i < npumem_n_kernel_rows; i++)
+		offer(npumem_kernel_rows[i].name);
+}
+
+/* False: the option takes none of a few words. */
+static bool offer_values(const char *option)
+{
+	static const struct {
+		const char *option, *(*name)(int);
+	} values[] = {{"--dtype", npumem_dtype_name},
+		      {"--layout", npumem_layout_name},
+		      {"--mode", npumem_mode_name},
+		      {"--reuse", npumem_reuse_name},
+		      {"--rounding", npumem_rounding_name}};
+	for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		if (!strcmp(values[i].option, option)) {
+			for (int value = 1; values[i].name(value); value++)
+				offer(values[i].name(value));
+			return true;
+		}
+	return false;
+}
+
+/* Of a kernel's call: role= and parameter=, and what may stand behind it. */
+static void offer_operands(const struct npumem_kernel_row *row, const char *key)
+{
+	const struct npumem_param_row *param = npumem_param_by_name(key);
+	if (!*key) {
+		offer_list(row->roles, "=");
+		offer_list(row->parameters, "=");
+		offer("rounding=");
+	} else if (param && roles_has_param(row, key)) {
+		offer_list(param->choices, "");
+	} else if (roles_has(row, key)) {
+		offer_tensors();
+	}
+}
+
+static void offer_rest(const struct row *row)
+{
+	for (const struct option *o = row ? row->command->options : NULL; o && o->name; o++)
+		offer(o->name);
+	offer_tensors();
 }
 
 static char *generate(const char *text, int state)
 {
 	static unsigned at;
-	const char *word;
-	if (!state)
-		at = 0;
-	while ((word = candidate(at))) {
-		at++;
+	at = state ? at : 0;
+	while (at < prompt_n_words) {
+		const char *word = prompt_words[at++];
 		if (*word && !strncmp(word, text, strlen(text)))
 			return strdup(word);
 	}
 	return NULL;
 }
 
+enum { WORD_BYTES = 64 };
+
+/* The words of the command that is completed, up to where a word is typed: the first, the second, the one right
+ * before; `key` is that of key=, if that is where it is. */
+struct typed {
+	unsigned n;
+	char first[WORD_BYTES], second[WORD_BYTES], last[WORD_BYTES], key[WORD_BYTES];
+};
+
+static void split(const char *line, size_t end, struct typed *typed)
+{
+	char word[WORD_BYTES];
+	*typed = (struct typed){.n = 0};
+	for (size_t at = 0, n; at < end; at += n) {
+		at += strspn(line + at, " ");
+		n = strcspn(line + at, " ;");
+		n = n < end - at ? n : end - at;
+		if (at >= end)
+			break;
+		if (!n && line[at] == ';') {
+			*typed = (struct typed){.n = 0};
+			n = 1;
+			continue;
+		}
+		snprintf(word, sizeof(word), "%.*s", (int)n, line + at);
+		if (at + n == end && line[end - 1] == '=') {
+			snprintf(typed->key, sizeof(typed->key), "%.*s", (int)n - 1, line + at);
+			return;
+		}
+		memcpy(typed->last, word, sizeof(word));
+		memcpy(typed->n ? typed->second : typed->first, word, typed->n < 2 ? sizeof(word) : 0);
+		typed->n++;
+	}
+}
+
 static char **complete(const char *text, int start, int end)
 {
-	char first[32] = "";
+	struct typed typed;
+	const struct row *row = NULL;
 	(void)end;
-	prompt_names = sscanf(rl_line_buffer, " %31s", first) != 1 || strspn(rl_line_buffer, " ") == (size_t)start;
-	prompt_row = NULL;
+	split(rl_line_buffer, (size_t)start, &typed);
 	for (unsigned i = 0; i < N_ROWS; i++)
-		if (!strcmp(rows[i].name, first))
-			prompt_row = &rows[i];
-	prompt_names |= !strcmp(first, "help");
-	size_t before = strspn(rl_line_buffer, " ") + strlen(first);
-	bool second = strspn(rl_line_buffer + before, " ") + before == (size_t)start;
-	prompt_kernels = second && (!strcmp(first, "run") || !strcmp(first, "kernels"));
-	rl_attempted_completion_over = strcmp(first, "write") && strcmp(first, "read") && strcmp(first, "load") &&
-				       strcmp(first, "diff") && strcmp(first, "conform");
-	return rl_completion_matches(text, generate);
+		if (!strcmp(rows[i].name, typed.first))
+			row = &rows[i];
+	bool is_run = !strcmp(typed.first, "run");
+	const struct npumem_kernel_row *kernel =
+		is_run && typed.n > 1 ? npumem_kernel_by_name(typed.second) : NULL;
+	prompt_words = NULL;
+	prompt_n_words = 0;
+	if (!typed.n || !strcmp(typed.first, "help"))
+		offer_commands();
+	else if (typed.n == 1 && (is_run || !strcmp(typed.first, "kernels")))
+		offer_kernels();
+	else if (kernel)
+		offer_operands(kernel, typed.key);
+	else if (!offer_values(typed.last))
+		offer_rest(row);
+	rl_attempted_completion_over = strcmp(typed.first, "write") && strcmp(typed.first, "read") &&
+				       strcmp(typed.first, "load") && strcmp(typed.first, "diff") &&
+				       strcmp(typed.first, "conform");
+	char **matches = rl_completion_matches(text, generate);
+	size_t n = matches ? strlen(matches[0]) : 0;
+	rl_completion_append_character = n && !matches[1] && matches[0][n - 1] == '=' ? 0 : ' ';
+	return matches;
 }
 
 /* A byte that is typed; an interrupt ends the line, which is then forgotten. It comes only while this waits. */

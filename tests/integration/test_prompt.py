@@ -83,7 +83,7 @@ class Followers(unittest.TestCase):
 
     def test_none_is_left(self):
         self.assert_no_follower("nothing")
-        for line, says in (("fill x 1", ""), ("fill x 1.5", "filled with an integer"), ("copy y x", ""),
+        for line, says in (("fill x 1", ""), ("fill x 1.5", "VALUE must be an integer"), ("copy y x", ""),
                            ("copy y x", ""), ("run pad2d in=x out=y", "saturated"),
                            ("run pad2d in=y out=none", "no tensor"), ("fill x 2", "")):  # fmt: skip
             self.ask(line, says)
@@ -250,6 +250,17 @@ class Completion(TestCase):
         self.completes("kernels eltwise_mi", "kernels eltwise_min", "eltwise_min")
         self.completes("help comp", "help compact", "compact")
         self.completes("compact --dry", "compact --dry-run", "0 tensors would move")
+        self.finish()
+
+    def test_of_a_call(self):
+        """A kernel's roles and parameters, their values, tensors behind a role; and the values of options."""
+        self.completes("run eltwise_min in1=acti", "run eltwise_min in1=activations", "npumemctl: ")
+        self.completes("run eltwise_min ou", "run eltwise_min out=", "npumemctl: ")
+        self.completes("run conv2d relu=g", "run conv2d relu=gen", "npumemctl: ")
+        self.completes("run conv2d rounding=conv", "run conv2d rounding=convergent", "npumemctl: ")
+        self.completes("alloc y --shape 1,1,1,1 --dtype int1", "alloc y --shape 1,1,1,1 --dtype int16", "y at address")
+        self.completes("alloc z --dtype int8 --shape 1,1,1,1 --layout comp", "--layout compact", "z at address")
+        self.completes("version; kernels eltwise_mi", "version; kernels eltwise_min", "eltwise_min")
         self.finish()
 
     def test_of_nothing(self):
