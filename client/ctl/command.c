@@ -59,11 +59,24 @@ static const struct row *row_find(const char *name)
 	return NULL;
 }
 
+/* What other programs call a command of ours. */
+static const char *own_name(const char *name)
+{
+	static const char *const names[][2] = {{"cp", "copy"},	    {"create", "alloc"}, {"delete", "free"},
+					       {"list", "ls"},	    {"mv", "rename"},	 {"new", "alloc"},
+					       {"rm", "free"},	    {"set", "fill"},	 {"status", "stat"},
+					       {"stop", "shutdown"}};
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(names[i][0], name))
+			return names[i][1];
+	return name;
+}
+
 static int no_such_command(struct ctl *ctl, const char *name)
 {
 	char nearest[SUGGEST_TEXT_BYTES];
 	struct suggest suggest;
-	suggest_init(&suggest, name);
+	suggest_init(&suggest, own_name(name));
 	for (unsigned i = 0; i < N_ROWS; i++)
 		suggest_offer(&suggest, rows[i].name);
 	return ctl_usage(ctl, "there is no command \"%.60s\"%s", name, suggest_text(&suggest, nearest));

@@ -64,19 +64,34 @@ const struct npumem_param_row *npumem_param_by_number(int number)
 	return NULL;
 }
 
-/* "2 integers (h,w)", "1 to 4 integers", "one of none gen 1 6". */
+enum { CHOICES_TEXT_BYTES = 120 };
+
+/* "none gen 1 6" as "none, gen, 1, 6". */
+static const char *with_commas(const char *choices, char text[CHOICES_TEXT_BYTES])
+{
+	size_t n = 0;
+	for (; *choices && n < CHOICES_TEXT_BYTES - 2; choices++) {
+		if (*choices == ' ')
+			text[n++] = ',';
+		text[n++] = *choices;
+	}
+	text[n] = 0;
+	return text;
+}
+
+/* "2 integers (h,w)", "1 to 4 integers", "one of none, gen, 1, 6". */
 static const char *expected(const struct npumem_param_row *row, char *buffer, size_t bytes)
 {
 	const char *order = npumem_param_order(row);
-	char count[32];
+	char count[32], choices[CHOICES_TEXT_BYTES];
 	if (row->least == row->most)
 		snprintf(count, sizeof(count), "%u", row->least);
 	else
 		snprintf(count, sizeof(count), "%u to %u", row->least, row->most);
 	if (row->choices[0] && row->most == 1)
-		snprintf(buffer, bytes, "one of: %s", row->choices);
+		snprintf(buffer, bytes, "one of %s", with_commas(row->choices, choices));
 	else if (row->choices[0])
-		snprintf(buffer, bytes, "%s of: %s", count, row->choices);
+		snprintf(buffer, bytes, "%s of %s", count, with_commas(row->choices, choices));
 	else
 		snprintf(buffer, bytes, "%s integer%s%s%s%s", count, row->most == 1 ? "" : "s", *order ? " (" : "",
 			 order, *order ? ")" : "");

@@ -109,7 +109,7 @@ class Device(TestCase):
         self.ctl("alloc t --shape 1,5,4,8 --dtype int8")
         self.ctl("alloc rest --shape 1,4,16,48 --dtype int8")
         self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --start-npu 1", 1, "no room")
-        why = "a kernel may write t, whose footprint meets the new tensor's on NPU 1, bytes 128 to 159"
+        why = "a kernel may write t, whose footprint overlaps the new tensor's on NPU 1, bytes 128 to 159"
         self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --start-npu 1 --reuse if-safe --dma-only", 1, why)
         self.ctl("fill t 1")
         self.ctl("seal t")

@@ -197,6 +197,9 @@ class Numbers(Answers):
             (("fill", "i", "1.5"), 1, "i is int8, and VALUE must be an integer, not 1.5"),
             (("fill", "x", "nan"), 1, "VALUE must be an integer, not nan"),
             (("load", "", "x.npy", "--dtype", "fx8"), 2, "the name is empty"),
+            (("rm", "x"), 2, 'there is no command "rm"; did you mean "free"?'),
+            (("alloc", "y", "--shape", "1x2x2x2"), 2, '--shape "1x2x2x2" is not a list of integers with commas between them'),
+            (("conform", "x", "--layouts", "line"), 2, 'no layout "line"; it is one of aligned, compact, matrix, strided'),
             (("load", "y", "x.npy", "--dtype", "fx8"), 2, "--frac-bits is missing"),
         )
 

@@ -98,7 +98,7 @@ class Documents(Temporary):
 
     def test_the_safety_rule(self):
         said = self.paste(self.read("client/man/npumem.7.scd").split("# THE SAFETY RULE")[1].split("```\n")[1])
-        for words in ("a kernel may write t, whose footprint meets the new tensor's on NPU 1, bytes 128 to 159; seal it",
+        for words in ("a kernel may write t, whose footprint overlaps the new tensor's on NPU 1, bytes 128 to 159; seal the other tensor",
                       r"lent +128", "destroyed 96 bytes of u, first at NPU 1", "warning: u is damaged", "dbdb dbdb",
                       r"state +ok"):
             self.assertRegex(said, words)

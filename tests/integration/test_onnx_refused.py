@@ -46,7 +46,13 @@ class Refused(Folder):
             "value x reaches", "more than fx8 holds", "--dtype mixed", words=("--samples", data, "--dtype", "fx8")
         )
 
+    def test_shapes_that_do_not_fit(self):
+        self.save(model([("Add", ["x", "c"], ["y"], {})], {"x": [1, 2, 3]}, {"y": None}, {"c": random(1, 1, 2, 4)}))
+        self.assert_refused("(Add) cannot be computed of x [1, 2, 3], c [1, 2, 4]: ", words=self.given)
+
     def test_dynamic_shapes(self):
+        self.save(model([("Relu", ["x"], ["y"], {})], {"x": ["batch", 2, "n"]}, {"y": None}))
+        self.assert_refused("input x is [batch, 2, n]", "--shape x=1,2,3", words=self.given)  # as the samples are
         self.save(model([("Relu", ["x"], ["y"], {})], {"x": ["batch", 2, 3]}, {"y": None}))
         self.assert_refused("input x is [batch, 2, 3]", "--shape x=1,2,3", words=self.given)
         done = self.program("npumem.onnx", "m.onnx", *self.given, "--shape", "x=1,2,3")

@@ -11,7 +11,7 @@
 #include "client/ctl/core/words/words.h"
 
 static const struct option diff_options[] = {
-	{"--within", "E", "differences up to E are none", false},
+	{"--within", "E", "counts two elements as the same if they differ by E or less", false},
 	{"--perm", "P", "dimension i of the tensor is dimension P[i] of the array", false},
 	{NULL, NULL, NULL, false},
 };

@@ -108,10 +108,11 @@ const struct command exec_command = {
 	.most = COMMAND_WORDS_ANY,
 	.runs_another = true,
 	.run = exec_run,
-	.notes = "The command finds the daemon by $NPUMEM_SOCKET, as does what it starts; its exit code is this "
-		 "one's, 128\n"
-		 "and the signal that ended it, 127 where it is not found. Options of npumemctl stand before "
-		 "exec:\n"
+	.notes = "The command and its children find the daemon by $NPUMEM_SOCKET. npumemctl exits with the "
+		 "command's exit\n"
+		 "code; with 128 plus the signal's number if a signal ended the command, with 127 if there is no "
+		 "such\n"
+		 "command. Options of npumemctl stand before exec:\n"
 		 "  npumemctl --spawn='--npus 4' exec sh -c '\n"
 		 "    npumemctl alloc x --shape 1,8,4,4 --dtype int8 && npumemctl fill x 1 && npumemctl read x "
 		 "x.npy'",

@@ -218,11 +218,11 @@ const struct command merge_command = {
 	.run = merge_run,
 	.notes = "  npumemctl conform vectors --shard 2/4 --json > 2.json\n"
 		 "  npumemctl --json merge 1.json 2.json 3.json 4.json > all.json\n"
-		 "What --json says of conform, check and replay with --shard, added up: what one run would have "
-		 "said.\n"
-		 "Of two reports of one shard the later one counts. A shard without a report is a failure, as is "
-		 "a case\n"
-		 "that failed; reports of other cases, options, devices or shares are refused. What a run left "
-		 "that was\n"
-		 "killed, or that failed, is left out, and said.",
+		 "Adds up the --json reports of conform, check and replay with --shard: the result is the report "
+		 "of one\n"
+		 "run of all shares. If a shard has two reports, the later one counts. A shard without a report "
+		 "is a\n"
+		 "failure, as is a case that failed. Reports of other cases, options, devices or shares are "
+		 "refused.\n"
+		 "merge leaves out a report that is not whole, as its run was killed or failed, and names it.",
 };

@@ -34,7 +34,7 @@ static int record_run(struct ctl *ctl, const struct args *args)
 		return code;
 	if (ctl->json)
 		return ctl_print(ctl, json_pack("{s:I}", "entries", (json_int_t)entries));
-	printf("%" PRIu64 " entries\n", entries);
+	printf("%" PRIu64 " entr%s\n", entries, entries == 1 ? "y" : "ies");
 	return CTL_OK;
 }
 

@@ -26,7 +26,7 @@ static json_t *show_object(const struct npumem_tensor *tensor)
 
 static void show_state(const struct ctl *ctl, const struct npumem_tensor *tensor)
 {
-	char user[USERS_TEXT_BYTES];
+	char user[USERS_TEXT_BYTES], flags[96];
 	const char *reuse = npumem_reuse_name(tensor->reuse);
 	bool any = tensor->sealed || tensor->dma_only || tensor->pinned || tensor->lends || tensor->borrows;
 	present_line(stdout, "state", "%s", tensor->state);
@@ -34,9 +34,10 @@ static void show_state(const struct ctl *ctl, const struct npumem_tensor *tensor
 		present_line(stdout, "  never written", "%" PRId64 " bytes", tensor->unwritten_bytes);
 	if (tensor->damaged_bytes)
 		present_line(stdout, "  damaged", "%" PRId64 " bytes", tensor->damaged_bytes);
-	present_line(stdout, "flags", "%s%s%s%s%s%s", any ? "" : "none", tensor->sealed ? "sealed " : "",
-		     tensor->dma_only ? "dma-only " : "", tensor->pinned ? "pinned " : "",
-		     tensor->lends ? "lends-empty-blocks " : "", tensor->borrows ? "borrows-empty-blocks" : "");
+	snprintf(flags, sizeof(flags), "%s%s%s%s%s%s", any ? "" : " none", tensor->sealed ? " sealed" : "",
+		 tensor->dma_only ? " dma-only" : "", tensor->pinned ? " pinned" : "",
+		 tensor->lends ? " lends-empty-blocks" : "", tensor->borrows ? " borrows-empty-blocks" : "");
+	present_line(stdout, "flags", "%s", flags + 1);
 	present_line(stdout, "reuse", "%s", reuse ? reuse : "-");
 	for (unsigned i = 0; i < tensor->n_grants; i++)
 		present_line(stdout, "granted", "to uid %s for %s", users_text(ctl, tensor->grants[i].uid, user),

@@ -37,7 +37,7 @@ const struct command snapshot_command = {
 	.least = 1,
 	.most = 1,
 	.run = snapshot_run,
-	.notes = "for root and the daemon's uid, of a daemon with --state-dir; DIR must be new or empty, and is "
-		 "there\n"
-		 "only once it is whole. npumemd --state-dir DIR starts from it, as the owner of its files",
+	.notes = "For root and the daemon's uid. The daemon needs --state-dir. DIR must be new or empty; it "
+		 "appears when the\n"
+		 "snapshot is whole. npumemd --state-dir DIR starts from it, as the owner of its files.",
 };

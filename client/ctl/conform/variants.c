@@ -8,14 +8,18 @@
 
 /* A list of names by `parse`. */
 static int names_parse(struct ctl *ctl, const char *what, const char *text, int (*parse)(const char *),
-		       int *values, unsigned most, unsigned *n)
+		       const char *(*name_of)(int), int *values, unsigned most, unsigned *n)
 {
 	for (*n = 0;; text++) {
 		char name[24];
 		size_t length = strcspn(text, ",");
 		snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name)), text);
-		if (*n == most || !(values[(*n)++] = parse(name)))
-			return ctl_usage(ctl, "there is no %s \"%s\"", what, name);
+		if (*n == most)
+			return ctl_usage(ctl, "more than %u %ss", most, what);
+		if (!(values[(*n)++] = parse(name))) {
+			spec_no_such_name(what, name, name_of, &ctl->error);
+			return CTL_USAGE;
+		}
 		text += length;
 		if (!*text)
 			return CTL_OK;
@@ -34,9 +38,11 @@ int variants_parse(struct ctl *ctl, const struct args *args, struct variants *va
 	if (layout && !strcmp(layout, "all"))
 		layout = "aligned,compact,strided,matrix";
 	if (layout)
-		code = names_parse(ctl, "layout", layout, npumem_layout_parse, layouts, 4, &n_layouts);
+		code = names_parse(ctl, "layout", layout, npumem_layout_parse, npumem_layout_name, layouts, 4,
+				   &n_layouts);
 	if (!code && mode)
-		code = names_parse(ctl, "storage mode", mode, npumem_mode_parse, modes, 4, &n_modes);
+		code = names_parse(ctl, "storage mode", mode, npumem_mode_parse, npumem_mode_name, modes, 4,
+				   &n_modes);
 	if (!code && start &&
 	    numbers_list("--start-npu", start, starts, VARIANTS_STARTS_MAX, &n_starts, &ctl->error))
 		code = CTL_USAGE;

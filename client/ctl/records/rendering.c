@@ -26,7 +26,8 @@ static int print_counts(struct ctl *ctl, const char *path, const json_t *chronic
 		return ctl_print(ctl, json_pack("{s:s, s:I, s:I, s:O*}", "file", path, "entries",
 						(json_int_t)entries, "operations", (json_int_t)operations,
 						"cut_at_byte", json_object_get(chronicle, "cut_at_byte")));
-	printf("%s: %zu entries, %zu operations\n", path, entries, operations);
+	printf("%s: %zu entr%s, %zu operation%s\n", path, entries, entries == 1 ? "y" : "ies", operations,
+	       present_s(operations));
 	return CTL_OK;
 }
 

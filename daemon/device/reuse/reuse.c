@@ -87,12 +87,13 @@ static int refuse_writer(const struct reuse_check *check, const struct error_con
 	if (!intersect_first(geometry, place, KINDS_DATA, other, KINDS_FOOTPRINT, &range))
 		intersect_first(geometry, place, KINDS_FOOTPRINT, other, KINDS_DATA, &range);
 	if (!tensor_is_dma_only(check->other))
-		return refuse(check, &range, "a kernel may write ", ", whose footprint meets the new tensor's",
-			      check->wish.dma_only ? "seal it, or allocate it dma_only"
-						   : "seal it, or allocate it dma_only; and allocate the new one "
-						     "dma_only",
+		return refuse(check, &range, "a kernel may write ", ", whose footprint overlaps the new tensor's",
+			      check->wish.dma_only
+				      ? "seal the other tensor, or allocate it dma_only"
+				      : "seal the other tensor, or allocate it dma_only; and allocate the new one "
+					"dma_only",
 			      context);
-	return refuse(check, &range, "a kernel may write the new tensor, whose footprint meets that of ", "",
+	return refuse(check, &range, "a kernel may write the new tensor, whose footprint overlaps that of ", "",
 		      "allocate the new one dma_only", context);
 }
 

@@ -235,6 +235,7 @@ void describe_print(FILE *out, const struct npumem_kernel_row *row, unsigned col
 {
 	const struct describe_provenance *from = describe_provenance(row);
 	const char *list = row->roles, *params = row->parameters;
+	char types[120];
 	struct npumem_param_row param;
 	struct lists_word role;
 	unsigned n = (unsigned)fprintf(out, "%s:", row->name);
@@ -246,7 +247,10 @@ void describe_print(FILE *out, const struct npumem_kernel_row *row, unsigned col
 	while (param_next(row, &params, &param))
 		print_param(out, &param, columns);
 	fputs("\narithmetic\n", out);
-	print_entry(out, "types", row->types, columns);
+	snprintf(types, sizeof(types), "%s%s%s", row->types,
+		 lists_has(row->types, "fx16w8") ? "; fx16w8 is fx16 with weights and bias of fx8" : "",
+		 lists_has(row->types, "int") ? "; int is each integer type" : "");
+	print_entry(out, "types", types, columns);
 	print_entry(out, "rounds", from ? from->rounding : "", columns);
 	print_entry(out, "source", from ? from->source : "", columns);
 	print_example(out, row, columns);

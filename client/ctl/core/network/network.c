@@ -53,7 +53,12 @@ int network_about(const struct network *network, const struct network_operation 
 		  const struct npumem_error *why, struct npumem_error *error)
 {
 	char where[NETWORK_TEXT_BYTES];
-	npumem_error_set(error, why->status, "%s: %.340s", network_where(network, operation, where), why->message);
+	const char *message = why->message, *kernel = strrchr(network_where(network, operation, where), ' ');
+	size_t n = kernel ? strlen(++kernel) : 0;
+	/* "run conv2d: conv2d: …" names it twice. */
+	if (n && !strncmp(message, kernel, n) && !strncmp(message + n, ": ", 2))
+		message += n + 2;
+	npumem_error_set(error, why->status, "%s: %.340s", where, message);
 	for (const struct npumem_field *field = why->fields; field < why->fields + why->n_fields; field++)
 		if (field->is_text)
 			npumem_error_text(error, field->key, field->text);

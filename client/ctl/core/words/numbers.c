@@ -57,6 +57,10 @@ int numbers_list(const char *what, const char *text, int64_t *values, unsigned m
 						text);
 		memcpy(number, text, length);
 		number[length] = 0;
+		if (!numbers_integer(number, &values[*n]))
+			return npumem_error_set(error, NPUMEM_INVALID,
+						"%s \"%.60s\" is not a list of integers with commas between them",
+						what, text);
 		int status = numbers_count(what, number, &values[(*n)++], error);
 		if (status)
 			return status;

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Values count from 1; names end where there is none. */
-static int no_such_name(const char *what, const char *text, const char *(*name)(int), struct npumem_error *error)
+int spec_no_such_name(const char *what, const char *text, const char *(*name)(int), struct npumem_error *error)
 {
 	char nearest[SUGGEST_TEXT_BYTES], all[256] = "";
 	struct suggest suggest;
@@ -28,7 +27,7 @@ int spec_name(const struct args *args, const char *option, const char *what, int
 	*value = parse(text);
 	if (*value)
 		return 0;
-	return no_such_name(what, text, name, error);
+	return spec_no_such_name(what, text, name, error);
 }
 
 int spec_count(const struct args *args, const char *option, int64_t *value, struct npumem_error *error)

@@ -112,7 +112,10 @@ void kinds_explain(const char *command, const char *path, struct npumem_error *e
  * INVALID, which says whether one is called nearly so. */
 int spec_name(const struct args *args, const char *option, const char *what, int (*parse)(const char *),
 	      const char *(*name)(int), int *value, struct npumem_error *error);
-/* The same of a count. */
+/* INVALID, with the nearest of the names that there are, or all. Values count from 1; names end where there is
+ * none. */
+int spec_no_such_name(const char *what, const char *text, const char *(*name)(int), struct npumem_error *error);
+/* As spec_name, of a count. */
 int spec_count(const struct args *args, const char *option, int64_t *value, struct npumem_error *error);
 /* --frac-bits is "auto". */
 bool spec_is_auto(const struct args *args);

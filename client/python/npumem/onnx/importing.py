@@ -78,7 +78,8 @@ def load(
     if dtype not in DTYPES or method not in formats.METHODS:
         raise ValueError(f"dtype is one of {', '.join(DTYPES)}, method one of {', '.join(formats.METHODS)}")
     path = os.fspath(model)
-    graph = read(path, shapes, constants)
+    arrays = samples.items() if isinstance(samples, Mapping) else [(None, samples)]
+    graph = read(path, shapes, constants, {name: np.shape(one) for name, one in arrays})
     if not graph.inputs:
         raise ImportRefused(f"{path}: the model has no input that a sample could give")
     feeds = feeds_of(graph.declared, samples)

@@ -191,8 +191,9 @@ def array_of(tensor: onnx.TensorProto, path: str) -> Array:
         ) from None
 
 
-def fixed_shape(value: onnx.ValueInfoProto, given: Optional[Sequence[int]], path: str) -> Shape:
-    """The shape of an input. A dimension without a number must be given."""
+def fixed_shape(value: onnx.ValueInfoProto, given: Optional[Sequence[int]], path: str, samples: Shape = ()) -> Shape:
+    """The shape of an input. A dimension without a number must be given; the refusal proposes that of `samples`, an
+    array's shape."""
     dims = value.type.tensor_type.shape.dim
     said = [d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else d.dim_param or "?" for d in dims]
     if given is not None:
@@ -200,7 +201,9 @@ def fixed_shape(value: onnx.ValueInfoProto, given: Optional[Sequence[int]], path
             raise ImportRefused(f"{path}: input {value.name} is {said} in the model, which {list(given)} does not fit")
         return tuple(given)
     if not all(isinstance(one, int) for one in said):
-        example = ",".join(str(one) if isinstance(one, int) else "1" for one in said)
+        # Samples lie along an axis of their own, or along the first one of the input.
+        likely = next((one for one in (samples[1:], (1, *samples[1:])) if len(one) == len(said)), (1,) * len(said))
+        example = ",".join(str(s if isinstance(s, int) else n) for s, n in zip(said, likely))
         words = ", ".join(str(one) for one in said)
         raise ImportRefused(
             f"{path}: input {value.name} is [{words}], and a dimension without a number has no place in memory; say "
@@ -240,11 +243,12 @@ def node_of(proto: onnx.NodeProto, index: int, opset: int, path: str) -> Node:
 
 
 def read(
-    path: str, shapes: Optional[Mapping[str, Sequence[int]]] = None, constants: Optional[Mapping[str, Array]] = None
-) -> Graph:
-    """The model in a file. `shapes`: of inputs that have dimensions without a number. `constants`: values of inputs
-    that are not to be given by samples."""
-    path, given = os.fspath(path), dict(constants or {})
+    path: str, shapes: Optional[Mapping[str, Sequence[int]]] = None, constants: Optional[Mapping[str, Array]] = None,
+    samples: Optional[Mapping[Optional[str], Shape]] = None,
+) -> Graph:  # fmt: skip
+    """The model in a file. `shapes`: of inputs that have dimensions without a number; `samples`: the shapes of
+    their arrays, of None for any input. `constants`: values of inputs that are not to be given by samples."""
+    path, given, samples = os.fspath(path), dict(constants or {}), samples or {}
     model = parsed(path)
     if not all(isinstance(name, str) for name in names_of(model)):
         raise ImportRefused(f"{path}: a name in the model is not text; fetch or export it again")
@@ -264,7 +268,7 @@ def read(
             values[value.name] = np.asarray(given.pop(value.name))
         elif value.name not in values:
             checked_input(value, path)
-            declared[value.name] = fixed_shape(value, (shapes or {}).get(value.name), path)
+            declared[value.name] = fixed_shape(value, (shapes or {}).get(value.name), path, samples.get(value.name, samples.get(None, ())))
     if given:
         raise ImportRefused(f"{path}: the model has no input {', '.join(given)}")
     nodes = [node_of(proto, i, opset, path) for i, proto in enumerate(model.graph.node)]

@@ -74,10 +74,11 @@ def lists(host: list[dict[str, Any]], total: int) -> list[str]:
 def text(said: dict[str, Any]) -> str:
     """The report as a page of text; the layers whose own rounding costs most come first."""
     kernels = sorted(said["operations"].items(), key=lambda pair: -int(pair[1]))
+    total = sum(n for _, n in kernels)
     lines = [
         f"{said['model']}: opset {said['opset']}, {said['dtype']}; "
         f"formats from {said['calibrated']} of {said['samples']} samples",
-        f"{sum(n for _, n in kernels)} operations: " + ", ".join(f"{n} {kernel}" for kernel, n in kernels),
+        f"{total} operation{'s' * (total != 1)}: " + ", ".join(f"{n} {kernel}" for kernel, n in kernels),
         f"{said['constant_bytes']} bytes of constants",
     ]
     if said["limits"]:

@@ -80,7 +80,7 @@ TEST(parse_refused)
 		{"stride", "1,+2", "not \"+2\""},
 		{"stride", "1,-", "not \"-\""},
 		{"stride", "1,9223372036854775808", "not \"9223372036854775808\""},
-		{"relu", "7", "relu takes one of: none gen 1 6, not \"7\""},
+		{"relu", "7", "relu takes one of none, gen, 1, 6, not \"7\""},
 		{"relu", "gen1", "not \"gen1\""},
 		{"relu", "ge", "not \"ge\""},
 		{"relu", "gen 1", "not \"gen 1\""},

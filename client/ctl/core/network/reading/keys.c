@@ -102,20 +102,16 @@ int keys_dims(struct keys *keys, const char *key, struct npumem_dims *value)
 int keys_name(struct keys *keys, const char *key, const char *what, int (*parse)(const char *),
 	      const char *(*name)(int), int *value)
 {
-	const char *text = NULL, *known;
-	char nearest[SUGGEST_TEXT_BYTES];
-	struct suggest suggest;
+	const char *text = NULL;
+	struct npumem_error why = {.status = 0};
 	if (keys_string(keys, key, &text) || !text)
 		return keys->status;
 	*value = parse(text);
 	if (*value)
 		return 0;
-	suggest_init(&suggest, text);
-	for (int i = 1; i < 64; i++)
-		if ((known = name(i)))
-			suggest_offer(&suggest, known);
-	return keys->status = npumem_error_set(keys->error, NPUMEM_INVALID, "%s: there is no %s \"%.40s\"%s",
-					       keys->where, what, text, suggest_text(&suggest, nearest));
+	spec_no_such_name(what, text, name, &why);
+	return keys->status =
+		       npumem_error_set(keys->error, NPUMEM_INVALID, "%s: %.300s", keys->where, why.message);
 }
 
 int keys_check(struct keys *keys, const char *list, const char *more)

@@ -50,7 +50,12 @@ def evaluate(node: Node, values: Mapping[str, Array]) -> list[Array]:
         raise ImportRefused(f"{node}: this machine has no memory for its outputs") from None
     except Exception as problem:  # NumPy has many types for shapes and attributes that do not fit
         text = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        raise ImportRefused(f"{node} cannot be computed: {text}; the model's shapes or attributes are wrong") from None
+        shapes = ", ".join(
+            f"{name} {list(np.shape(one))}" for name, one in zip(node.inputs, inputs) if one is not None
+        )
+        raise ImportRefused(
+            f"{node} cannot be computed of {shapes}: {text}; the model's shapes or attributes are wrong"
+        ) from None
     outputs = list(result) if isinstance(result, (list, tuple)) else [result]
     outputs = [fused(node, np.asarray(one if bias is None else one + bias)) for one in outputs]
     return [one.astype(np.float32) if one.dtype == np.float64 else one for one in outputs]

@@ -71,21 +71,21 @@ TEST(somebody_may_write)
 {
 	struct tensor *host = open_with_host(false);
 	struct device_request request = row_at(3, 20, 60, NPUMEM_IF_SAFE, true);
-	rig_refuses(
-		&rig, &request, NPUMEM_FAILED_PRECONDITION,
-		"a kernel may write host, whose footprint meets the new tensor's on NPU 3, bytes 20 to 79; seal "
-		"it, or allocate it dma_only");
+	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION,
+		    "a kernel may write host, whose footprint overlaps the new tensor's on NPU 3, bytes 20 to 79; "
+		    "seal the other "
+		    "tensor, or allocate it dma_only");
 	rig_blames(&rig, host, 3, 20, 60);
 	request.dma_only = false;
 	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION,
-		    "seal it, or allocate it dma_only; and allocate the new one dma_only");
+		    "seal the other tensor, or allocate it dma_only; and allocate the new one dma_only");
 	/* Sealed is as good as dma_only. */
 	ck_assert_int_eq(rig_fill(&rig, host, 1), 0);
 	ck_assert_int_eq(device_seal(rig.device, host, &rig.context), 0);
-	rig_refuses(
-		&rig, &request, NPUMEM_FAILED_PRECONDITION,
-		"a kernel may write the new tensor, whose footprint meets that of host on NPU 3, bytes 20 to 79; "
-		"allocate the new one dma_only");
+	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION,
+		    "a kernel may write the new tensor, whose footprint overlaps that of host on NPU 3, bytes 20 "
+		    "to 79; "
+		    "allocate the new one dma_only");
 	rig_blames(&rig, host, 3, 20, 60);
 	request.dma_only = true;
 	struct tensor *guest = rig_place(&rig, &request);
@@ -112,7 +112,7 @@ TEST(whose_data_is_at_risk)
 	request.reuse = NPUMEM_IF_SAFE;
 	request.dma_only = true;
 	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION,
-		    "a kernel may write host, whose footprint meets the new tensor's on NPU 3, bytes 0 to 99");
+		    "a kernel may write host, whose footprint overlaps the new tensor's on NPU 3, bytes 0 to 99");
 	rig_blames(&rig, host, 3, 0, 100);
 	/* The new one starts before another, whose data is in its empty blocks. */
 	rig_reopen(&rig, 4, 1024);
@@ -123,11 +123,13 @@ TEST(whose_data_is_at_risk)
 	request = row_at(1, 120, 1, NPUMEM_IF_SAFE, true);
 	request.spec.shape.h = 2;
 	request.spec.stride.h = 120;
-	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION,
-		    "a kernel may write host, whose footprint meets the new tensor's on NPU 1, bytes 240 to 240");
+	rig_refuses(
+		&rig, &request, NPUMEM_FAILED_PRECONDITION,
+		"a kernel may write host, whose footprint overlaps the new tensor's on NPU 1, bytes 240 to 240");
 	request.spec.stride.h = 160;
-	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION,
-		    "a kernel may write host, whose footprint meets the new tensor's on NPU 0, bytes 128 to 227");
+	rig_refuses(
+		&rig, &request, NPUMEM_FAILED_PRECONDITION,
+		"a kernel may write host, whose footprint overlaps the new tensor's on NPU 0, bytes 128 to 227");
 	rig_blames(&rig, host, 0, 128, 100);
 }
 

@@ -136,7 +136,7 @@ TEST(refusals)
 		{"advise conv2d --dtype fx8 in=1,2,3,4,5", "in takes at most 4 numbers"},
 		{"advise conv2d --dtype fx8 in=1,2:Q3.4", "in: \"Q3.4\" has to be Q.n"},
 		{"advise conv2d --dtype fx8 in=1,2:Q.x", "in \"x\" is not an integer"},
-		{"advise conv2d --dtype fx8 in=1,2:", "in \"\" is not an integer"},
+		{"advise conv2d --dtype fx8 in=1,2:", "in \"\" is not a list of integers"},
 		{"advise conv2d --dtype fx8 in=1,2:sum=-4", "in -4 is negative"},
 		{"advise conv2d --dtype fx8 stride=1", "parameter stride takes 2 integers"},
 	};
