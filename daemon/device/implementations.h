@@ -12,7 +12,7 @@ struct depthwise;
 struct depthwise_lines;
 struct depthwise_outputs;
 struct folds;
-struct gemv_functions;
+struct gemv;
 struct lookup;
 struct lut_bytes;
 struct lut_row;
@@ -36,8 +36,9 @@ struct implementations {
 	const struct blocks_paths *blocks;
 	const struct rows *rows;
 	const struct folds *folds;
-	const struct gemv_functions *gemv;
 	const struct sums_functions *sums;
+	/* As many of n columns as it can; returns how many. */
+	int64_t (*gemv)(const struct gemv *gemv, int64_t n, int64_t *sums);
 	void (*taps)(const struct taps *taps, int64_t n, int32_t *sums);
 	void (*lut_bytes)(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
 			  int64_t *saturated);

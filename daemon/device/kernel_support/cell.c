@@ -1,20 +1,26 @@
-/* Checks of cells, steps, and the sums of their gates. */
+/* Checks of cells, steps, and the sums of their gates.
+ *
+ * A pack has the rows of a gate in panels of up to CELL_PANEL side by side, as gemv.h's pairs: first those of the
+ * weights for the input, then those for the state, so that a step reads it from one end to the other. */
 #include "daemon/device/kernel_support/cell.h"
 
 #include <string.h>
 
 #include "daemon/device/fixed/rows/gemv.h"
-#include "daemon/device/kernel_support/gathered_pack.h"
 #include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/steps.h"
 #include "daemon/device/kernel_support/windows/weighted.h"
+#include "daemon/device/least.h"
 
 /* In the order of the parameters' choices. */
 enum { CELL_FORWARD = 1, CELL_BACKWARD };
 enum { CELL_ALL = 1, CELL_LAST };
 enum { CELL_BATCH_TO_BATCH = 1, CELL_BATCH_TO_LAST, CELL_ONE_TO_ONE };
-enum { CELL_BLOCK = 256 }; /* rows of weights at a time, at most */
+enum {
+	CELL_PANEL = 128,  /* rows of weights at a time, at most */
+	CELL_PRODUCTS = 8, /* in the time of a step, at least */
+};
 
 static bool keeps_all(const struct kernel_call *call, const struct cell_form *form)
 {
@@ -100,6 +106,82 @@ size_t cell_scratch_bytes(const struct kernel_call *call, const struct cell_form
 {
 	return (size_t)(form->gates * operands_get(call, form->prev_out)->shape.c) *
 	       npumem_dtype_bytes(operands_get(call, form->in)->dtype);
+}
+
+static int64_t even(int64_t n)
+{
+	return n + n % 2;
+}
+
+/* Of a row of both weights, in elements. */
+static int64_t packed_terms(const struct kernel_call *call, const struct cell_form *form)
+{
+	return even(operands_get(call, form->in)->shape.c) + even(operands_get(call, form->prev_out)->shape.c);
+}
+
+static unsigned weight_bytes(const struct kernel_call *call, const struct cell_form *form)
+{
+	return npumem_dtype_bytes(operands_get(call, form->weights_in)->dtype);
+}
+
+static int64_t gate_bytes(const struct kernel_call *call, const struct cell_form *form)
+{
+	return operands_get(call, form->prev_out)->shape.c * packed_terms(call, form) * weight_bytes(call, form);
+}
+
+size_t cell_pack_bytes(const struct kernel_call *call, const struct cell_form *form)
+{
+	return (size_t)(form->gates * gate_bytes(call, form));
+}
+
+/* n terms of one row, into column `at` of a panel. False where the rest is no longer wanted. */
+static bool pack_row(const struct kernel_call *call, const uint8_t *from, int64_t n, unsigned bytes, int64_t width,
+		     int64_t at, uint8_t *to, int64_t *pending)
+{
+	int64_t piece = even(kernel_piece(call));
+	for (int64_t k = 0, end; k < n; k = end) {
+		end = least(n, k + piece);
+		uint8_t *pair = to + (k * width + 2 * at) * bytes;
+		for (int64_t i = k; i < end; i += 2, pair += 2 * width * bytes) {
+			memset(pair, 0, 2 * bytes);
+			memcpy(pair, from + i * bytes, (size_t)least(end - i, 2) * bytes);
+		}
+		if (!kernel_look(call, end - k, pending))
+			return false;
+	}
+	return true;
+}
+
+/* The weights of rows [row, row + n) of all gates. */
+static bool pack_panel(const struct kernel_call *call, const struct cell_form *form, int64_t row, int64_t n,
+		       uint8_t *to, int64_t *pending)
+{
+	unsigned bytes = weight_bytes(call, form);
+	int64_t inputs = operands_get(call, form->in)->shape.c,
+		outputs = operands_get(call, form->prev_out)->shape.c;
+	const uint8_t *in = operands_get(call, form->weights_in)->data,
+		      *out = form->joint ? in + inputs * bytes : operands_get(call, form->weights_out)->data;
+	int64_t in_row = form->joint ? inputs + outputs : inputs, out_row = form->joint ? in_row : outputs;
+	for (int64_t i = 0; i < n; i++)
+		if (!pack_row(call, in + (row + i) * in_row * bytes, inputs, bytes, n, i, to, pending) ||
+		    !pack_row(call, out + (row + i) * out_row * bytes, outputs, bytes, n, i,
+			      to + even(inputs) * n * bytes, pending))
+			return false;
+	return true;
+}
+
+bool cell_pack(const struct kernel_call *call, const struct cell_form *form, void *pack)
+{
+	int64_t outputs = operands_get(call, form->prev_out)->shape.c, pending = 0;
+	uint8_t *to = pack;
+	for (int64_t gate = 0; gate < form->gates; gate++)
+		for (int64_t row = 0, n; row < outputs; row += n) {
+			n = least(outputs - row, CELL_PANEL);
+			if (!pack_panel(call, form, gate * outputs + row, n, to, &pending))
+				return false;
+			to += n * packed_terms(call, form) * weight_bytes(call, form);
+		}
+	return true;
 }
 
 int64_t cell_work_steps(const struct kernel_call *call, const struct cell_form *form, int64_t apart)
@@ -200,66 +282,72 @@ static bool cell_part(struct cell *cell)
 	return kernel_part(cell->call, cell->n_told, (int64_t)(done * KERNEL_PARTS), steps * KERNEL_PARTS);
 }
 
-/* Adds the products of a vector of n elements with `n_rows` rows of weights, which are `row` elements apart; false
- * where they are no longer wanted. */
-static bool add_products(struct cell *cell, const uint8_t *vector, const uint8_t *weights, int64_t row, int64_t n,
-			 int64_t n_rows, int64_t *sums)
+/* Adds the products of a vector of n elements with a panel of weights; false where they are no longer wanted. */
+static bool add_products(struct cell *cell, const uint8_t *vector, const uint8_t *weights, int64_t n,
+			 int64_t width, int64_t *sums)
 {
-	int64_t piece = kernel_piece(cell->call), step = piece / n_rows + 1;
+	int64_t piece = kernel_piece(cell->call) * CELL_PRODUCTS, step = even(piece / width + 1);
 	for (int64_t k = 0; k < n && !cell->stopped; k += step) {
 		int64_t count = n - k < step ? n - k : step;
-		const struct gemv gemv = {vector + k * cell->bytes, cell->bytes, weights + k * cell->weight_bytes,
-					  cell->weight_bytes,	    count,	 row};
-		gemv_rows(cell->call->isa, &gemv, n_rows, sums);
-		cell->products += count * n_rows;
+		const struct gemv gemv = {
+			.vector = vector + k * cell->bytes,
+			.vector_bytes = cell->bytes,
+			.weights = weights + k * width * cell->weight_bytes,
+			.weight_bytes = cell->weight_bytes,
+			.n_terms = count,
+			.row = width,
+			.pairs = true,
+		};
+		gemv_columns(cell->call->isa, &gemv, width, sums);
+		cell->products += count * width;
 		if (cell->products - cell->looked >= piece)
 			cell->stopped = !cell_part(cell);
 	}
 	return !cell->stopped;
 }
 
-/* The sums of gates' rows [row, row + n): those of the input, and from sums[n] on those of the state. */
-static bool sum_rows(struct cell *cell, const void *state, int64_t row, int64_t n, int64_t *sums)
+/* Elements [first, first + n) of the gates, of a panel's sums: those of the input, and those of the state. */
+static void join(const struct cell *cell, const int64_t *sums, int64_t first, int64_t n,
+		 struct sums_counts *counts)
 {
-	const struct cell_form *form = cell->form;
 	const struct kernel_call *call = cell->call;
-	const uint8_t *in = gathered_pack_data(call, form->weights_in),
-		      *out = form->joint ? in : operands_get(call, form->weights_out)->data;
-	int64_t in_row = cell->n_inputs, out_row = cell->n_outputs, bytes = cell->weight_bytes;
-	if (form->joint) {
-		out += in_row * bytes;
-		in_row = out_row = cell->n_inputs + cell->n_outputs;
-	}
-	memset(sums, 0, (size_t)(2 * n) * sizeof(*sums));
-	return add_products(cell, cell->in, in + row * in_row * bytes, in_row, cell->n_inputs, n, sums) &&
-	       add_products(cell, state, out + row * out_row * bytes, out_row, cell->n_outputs, n, sums + n);
+	const struct kernel_operand *operand = operands_get(call, cell->form->bias);
+	uint8_t *to = cell->gates + first * cell->bytes;
+	struct sums_bias bias = {NULL, cell->weight_bytes};
+	if (operand)
+		bias.data = (const uint8_t *)operand->data + first * cell->weight_bytes;
+	if (cell->form->joint)
+		sums_rescaled(call->isa, &cell->rescaled, sums, CELL_PANEL, &bias, n, to, counts);
+	else
+		sums_multi(call->isa, &cell->multi, sums, CELL_PANEL, &bias, n, to, counts);
 }
 
-static int64_t rows_at_a_time(const struct cell *cell)
+/* One gate; false where it is no longer wanted. */
+static bool sum_gate(struct cell *cell, unsigned gate, const void *state, struct sums_counts *counts)
 {
-	int64_t rows = kernel_piece(cell->call) / (cell->n_inputs + cell->n_outputs);
-	return rows < 1 ? 1 : rows < CELL_BLOCK ? rows : CELL_BLOCK;
+	const struct kernel_call *call = cell->call;
+	const uint8_t *panel = (const uint8_t *)call->pack + gate * gate_bytes(call, cell->form);
+	int64_t in_bytes = even(cell->n_inputs) * cell->weight_bytes;
+	int64_t row_bytes = packed_terms(call, cell->form) * cell->weight_bytes;
+	for (int64_t row = 0, width; row < cell->n_outputs; row += width) {
+		int64_t sums[2 * CELL_PANEL] = {0};
+		width = least(cell->n_outputs - row, CELL_PANEL);
+		if (!add_products(cell, cell->in, panel, cell->n_inputs, width, sums) ||
+		    !add_products(cell, state, panel + width * in_bytes, cell->n_outputs, width,
+				  sums + CELL_PANEL))
+			return false;
+		join(cell, sums, gate * cell->n_outputs + row, width, counts);
+		panel += width * row_bytes;
+	}
+	return true;
 }
 
 int64_t cell_sums(struct cell *cell, unsigned first, unsigned n, const void *state)
 {
-	const struct kernel_call *call = cell->call;
-	const struct kernel_operand *operand = operands_get(call, cell->form->bias);
 	struct sums_counts counts = {0, 0};
-	int64_t end = (first + n) * cell->n_outputs, most = rows_at_a_time(cell), sums[2 * CELL_BLOCK];
-	for (int64_t row = first * cell->n_outputs, count; row < end; row += count) {
-		count = end - row < most ? end - row : most;
-		if (!sum_rows(cell, state, row, count, sums))
+	for (unsigned gate = first; gate < first + n; gate++)
+		if (!sum_gate(cell, gate, state, &counts))
 			break;
-		struct sums_bias bias = {NULL, cell->weight_bytes};
-		if (operand)
-			bias.data = (const uint8_t *)operand->data + row * cell->weight_bytes;
-		uint8_t *to = cell->gates + row * cell->bytes;
-		if (cell->form->joint)
-			sums_rescaled(call->isa, &cell->rescaled, sums, count, &bias, count, to, &counts);
-		else
-			sums_multi(call->isa, &cell->multi, sums, count, &bias, count, to, &counts);
-	}
 	cell->call->counts.wrapped += counts.wrapped;
 	cell->call->counts.macs += n * cell->n_outputs * (cell->n_inputs + cell->n_outputs);
 	return counts.saturated;

@@ -62,6 +62,9 @@ struct cell {
 
 /* The gates' sums; a kernel's own needs come behind them. */
 size_t cell_scratch_bytes(const struct kernel_call *call, const struct cell_form *form);
+/* Its weights, as struct kernel's functions pack them. */
+size_t cell_pack_bytes(const struct kernel_call *call, const struct cell_form *form);
+bool cell_pack(const struct kernel_call *call, const struct cell_form *form, void *pack);
 
 /* `apart`: elements of a state that are made one by one. */
 int64_t cell_work_steps(const struct kernel_call *call, const struct cell_form *form, int64_t apart);

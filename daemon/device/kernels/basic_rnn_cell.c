@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "daemon/device/kernel_support/cell.h"
-#include "daemon/device/kernel_support/gathered_pack.h"
 #include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
 
@@ -42,12 +41,14 @@ static size_t scratch_bytes(const struct kernel_call *call)
 
 static size_t pack_bytes(const struct kernel_call *call)
 {
-	return gathered_pack_bytes(call, WEIGHTS);
+	const struct cell_form form = form_of(call);
+	return cell_pack_bytes(call, &form);
 }
 
 static bool pack(const struct kernel_call *call, void *to)
 {
-	return gathered_pack(call, WEIGHTS, to);
+	const struct cell_form form = form_of(call);
+	return cell_pack(call, &form, to);
 }
 
 static void run(struct kernel_call *call)
@@ -88,7 +89,7 @@ const struct kernel kernel_basic_rnn_cell = {
 	.scratch_bytes = scratch_bytes,
 	.pack_bytes = pack_bytes,
 	.pack = pack,
-	.packed = WEIGHTS,
+	.packed = 1 << WEIGHTS,
 	.steps = steps,
 	.run = run,
 };

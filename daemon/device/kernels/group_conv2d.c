@@ -27,7 +27,7 @@ const struct kernel kernel_group_conv2d = {
 	.scratch_bytes = convolve_scratch_bytes,
 	.pack_bytes = convolve_pack_bytes,
 	.pack = convolve_pack,
-	.packed = CONVOLUTION_WEIGHTS,
+	.packed = 1 << CONVOLUTION_WEIGHTS,
 	.steps = convolve_steps,
 	.run = convolve_run,
 };

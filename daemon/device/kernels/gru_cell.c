@@ -25,6 +25,16 @@ static size_t scratch_bytes(const struct kernel_call *call)
 	return cell_scratch_bytes(call, &form) + (size_t)operands_get(call, PREV_OUT)->shape.c * sizeof(int16_t);
 }
 
+static size_t pack_bytes(const struct kernel_call *call)
+{
+	return cell_pack_bytes(call, &form);
+}
+
+static bool pack(const struct kernel_call *call, void *to)
+{
+	return cell_pack(call, &form, to);
+}
+
 struct gru {
 	struct cell cell;
 	struct lut_reader sigmoid, tanh;
@@ -131,6 +141,9 @@ const struct kernel kernel_gru_cell = {
 	.in_place = true,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
+	.pack_bytes = pack_bytes,
+	.pack = pack,
+	.packed = 1 << WEIGHTS_IN | 1 << WEIGHTS_OUT,
 	.steps = steps,
 	.run = run,
 };

@@ -72,6 +72,16 @@ static size_t scratch_bytes(const struct kernel_call *call)
 	return cell_scratch_bytes(call, &forms[rules_of(call)]);
 }
 
+static size_t pack_bytes(const struct kernel_call *call)
+{
+	return cell_pack_bytes(call, &forms[rules_of(call)]);
+}
+
+static bool pack(const struct kernel_call *call, void *to)
+{
+	return cell_pack(call, &forms[rules_of(call)], to);
+}
+
 struct lstm {
 	struct cell cell;
 	int64_t rules;
@@ -200,6 +210,9 @@ const struct kernel kernel_lstm_cell = {
 	.in_place = true,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
+	.pack_bytes = pack_bytes,
+	.pack = pack,
+	.packed = 1 << WEIGHTS_IN | 1 << WEIGHTS_OUT | 1 << WEIGHTS,
 	.steps = steps,
 	.run = run,
 };

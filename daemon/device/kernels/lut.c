@@ -125,7 +125,7 @@ const struct kernel kernel_lut = {
 	.check = check,
 	.pack_bytes = pack_bytes,
 	.pack = pack,
-	.packed = TABLE,
+	.packed = 1 << TABLE,
 	.steps = steps,
 	.run = run,
 };

@@ -26,7 +26,7 @@ const struct kernel kernel_matmul = {
 	.scratch_bytes = dense_scratch_bytes,
 	.pack_bytes = dense_pack_bytes,
 	.pack = dense_pack,
-	.packed = DENSE_WEIGHTS,
+	.packed = 1 << DENSE_WEIGHTS,
 	.steps = dense_steps,
 	.run = dense_run,
 };

@@ -124,12 +124,13 @@ static bool add_products(const struct kernel_call *call, int64_t n, int64_t m, i
 		unsigned bytes = npumem_dtype_bytes(in->dtype), weight_bytes = npumem_dtype_bytes(weights->dtype);
 		for (int64_t k = 0, step; k < in->shape.c; k += step) {
 			step = in->shape.c - k < most ? in->shape.c - k : most;
-			const struct gemv gemv = {(const uint8_t *)in->data + (n * in->shape.c + k) * bytes,
-						  bytes,
-						  matrix + (k * outputs + m) * weight_bytes,
-						  weight_bytes,
-						  step,
-						  outputs};
+			const struct gemv gemv = {.vector = (const uint8_t *)in->data +
+							    (n * in->shape.c + k) * bytes,
+						  .vector_bytes = bytes,
+						  .weights = matrix + (k * outputs + m) * weight_bytes,
+						  .weight_bytes = weight_bytes,
+						  .n_terms = step,
+						  .row = outputs};
 			gemv_columns(call->isa, &gemv, count, (int64_t *)call->scratch + i * count);
 			done += step;
 			if (!kernel_part(call, count, done, terms))
@@ -196,7 +197,7 @@ const struct kernel kernel_rnn_dense = {
 	.scratch_bytes = scratch_bytes,
 	.pack_bytes = pack_bytes,
 	.pack = pack,
-	.packed = WEIGHTS,
+	.packed = 1 << WEIGHTS,
 	.steps = steps,
 	.run = run,
 };

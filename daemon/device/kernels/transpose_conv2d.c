@@ -279,7 +279,7 @@ const struct kernel kernel_transpose_conv2d = {
 	.scratch_bytes = scratch_bytes,
 	.pack_bytes = pack_bytes,
 	.pack = pack,
-	.packed = CONVOLUTION_WEIGHTS,
+	.packed = 1 << CONVOLUTION_WEIGHTS,
 	.steps = steps,
 	.run = run,
 };

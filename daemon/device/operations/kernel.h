@@ -157,11 +157,12 @@ struct kernel {
 	size_t (*scratch_bytes)(const struct kernel_call *call);
 	/* NULL, or how many bytes pack() needs; 0: nothing is packed, run() reads all roles. */
 	size_t (*pack_bytes)(const struct kernel_call *call);
-	/* Makes of role `packed`, whose data is set, all that run() then has of it: call->pack, which may be what
-	 * an earlier run made of the same elements for a call of the same types, shapes and parameters. False
-	 * where the rest is no longer wanted. */
+	/* Makes of the roles in `packed` (bit r: role r of the row; two at most that a call has), whose data is
+	 * set, all that run() then has of them: call->pack, which may be what an earlier run made of the same
+	 * elements for a call of the same types, shapes and parameters. False where the rest is no longer wanted.
+	 */
 	bool (*pack)(const struct kernel_call *call, void *pack);
-	unsigned packed;
+	uint32_t packed;
 	/* About how many element steps (op_cost's unit) a run takes that has its pack, if it has any, and its
 	 * operands where they are needed; rather too many: the loop itself runs what is short. Of features
 	 * it knows start_npu and n_npus alone. */

@@ -105,19 +105,36 @@ static int look_run(const struct device *device, struct op *op, const struct err
 	return status;
 }
 
-/* Of the role that the kernel packs. */
-static struct tensor *packed_tensor(const struct op_work *work)
+/* Of the roles that the kernel packs: PACKS_TENSORS at most; how many. */
+static unsigned packed_tensors(const struct op_work *work, struct tensor **tensors)
 {
-	return work->tensors[work->roles[work->kernel->packed].operands - work->operands];
+	unsigned packed[PACKS_TENSORS], n = op_operands_packed(work, packed);
+	for (unsigned i = 0; i < n; i++)
+		tensors[i] = work->tensors[packed[i]];
+	return n;
 }
 
-/* That of the elements that the tensor has now. */
+static void key_of(const struct op_work *work, struct pack_key *key)
+{
+	struct tensor *tensors[PACKS_TENSORS];
+	unsigned n = packed_tensors(work, tensors);
+	packs_key(key, &work->call, tensors, n);
+}
+
+static bool pack_is_current(const struct op_work *work)
+{
+	struct tensor *tensors[PACKS_TENSORS];
+	unsigned n = packed_tensors(work, tensors);
+	return packs_is_current(work->pack, tensors, n);
+}
+
+/* That of the elements that the tensors have now. */
 static void find_pack(struct device *device, struct op_work *work)
 {
 	struct pack_key key;
 	if (!work->pack_bytes)
 		return;
-	packs_key(&key, &work->call, packed_tensor(work));
+	key_of(work, &key);
 	work->pack = packs_find(&device->packs, &key);
 }
 
@@ -187,14 +204,14 @@ static int cancelled(const struct error_context *context, const char *left)
 	return npumem_error_set(context->error, NPUMEM_CANCELLED, "the run was cancelled; %s", left);
 }
 
-/* The packed tensor may be in the place of an output, too: it has other elements soon, and the version that it
+/* A packed tensor may be in the place of an output, too: it has other elements soon, and the version that it
  * then has is its version already. */
-static bool writes_packed(const struct op_work *work)
+static bool writes_packed(const struct op_work *work, struct tensor *const *packed, unsigned n)
 {
-	const struct tensor *root = tensor_root(packed_tensor(work));
 	for (unsigned i = 0; i < work->n; i++)
-		if (work->output[i] && tensor_root(work->tensors[i]) == root)
-			return true;
+		for (unsigned k = 0; work->output[i] && k < n; k++)
+			if (tensor_root(work->tensors[i]) == tensor_root(packed[k]))
+				return true;
 	return false;
 }
 
@@ -206,8 +223,10 @@ static bool make_pack(struct device *device, struct op_work *work)
 	if (!work->kernel->pack(&work->call, pack_data(work->pack)))
 		return false;
 	work->call.pack = pack_data(work->pack);
-	if (!writes_packed(work))
-		packs_keep(&device->packs, work->pack, packed_tensor(work));
+	struct tensor *packed[PACKS_TENSORS];
+	unsigned n = packed_tensors(work, packed);
+	if (!writes_packed(work, packed, n))
+		packs_keep(&device->packs, work->pack, packed, n);
 	return true;
 }
 
@@ -275,8 +294,11 @@ int64_t op_kernel_steps(struct device *device, const struct op *op, const struct
 	if (!work)
 		return steps_before_check(device, op);
 	*packs = work->pack_bytes && !work->pack;
-	if (work->pack)
-		*packed = packed_tensor(work);
+	if (work->pack) {
+		struct tensor *tensors[PACKS_TENSORS] = {NULL};
+		packed_tensors(work, tensors);
+		*packed = tensors[0];
+	}
 	return steps_of(device, work);
 }
 
@@ -286,7 +308,7 @@ static int take_pack(struct device *device, struct op_work *work, const struct e
 {
 	if (!work->pack_bytes)
 		return 0;
-	if (work->pack && !packs_is_current(work->pack, packed_tensor(work)))
+	if (work->pack && !pack_is_current(work))
 		give_back_pack(device, work);
 	if (!work->pack)
 		find_pack(device, work);
@@ -295,7 +317,7 @@ static int take_pack(struct device *device, struct op_work *work, const struct e
 		return 0;
 	}
 	struct pack_key key;
-	packs_key(&key, &work->call, packed_tensor(work));
+	key_of(work, &key);
 	work->pack = packs_new(&device->packs, &key, work->pack_bytes);
 	return work->pack ? 0 : no_memory(context, work->pack_bytes);
 }

@@ -60,10 +60,22 @@ static void set_in_place(struct op_work *work)
 					    in_one_piece(work->tensors[i]);
 }
 
+unsigned op_operands_packed(const struct op_work *work, unsigned *packed)
+{
+	unsigned n = 0;
+	for (unsigned role = 0; role < work->call.n_roles; role++)
+		if (work->kernel->packed >> role & 1 && work->roles[role].n)
+			packed[n++] = (unsigned)(work->roles[role].operands - work->operands);
+	return n;
+}
+
 /* Of these elements nothing is needed but the pack that is there. */
 static bool is_packed(const struct op_work *work, unsigned i)
 {
-	if (!work->call.pack || &work->operands[i] != work->roles[work->kernel->packed].operands)
+	unsigned packed[PACKS_TENSORS], n = work->call.pack ? op_operands_packed(work, packed) : 0, at = 0;
+	while (at < n && packed[at] != i)
+		at++;
+	if (at == n)
 		return false;
 	for (unsigned k = 0; k < work->n; k++)
 		if (k != i && work->gathered_as[k] == i)
@@ -94,17 +106,15 @@ static bool add_bytes(size_t *total, uint64_t bytes)
 
 bool op_operands_are_same(const struct tensor *a, const struct tensor *b)
 {
-	return a == b ||
-	       (tensor_root(a) == tensor_root(b) && intersect_same(TENSOR_PLACE(a), TENSOR_PLACE(b)));
+	return a == b || (tensor_root(a) == tensor_root(b) && intersect_same(TENSOR_PLACE(a), TENSOR_PLACE(b)));
 }
 
 static void share_inputs(struct op_work *work)
 {
 	for (unsigned i = 0; i < work->n; i++) {
 		unsigned as = 0;
-		while (as < i &&
-		       (work->output[i] || work->output[as] || work->in_place[i] != work->in_place[as] ||
-			!op_operands_are_same(work->tensors[i], work->tensors[as])))
+		while (as < i && (work->output[i] || work->output[as] || work->in_place[i] != work->in_place[as] ||
+				  !op_operands_are_same(work->tensors[i], work->tensors[as])))
 			as++;
 		work->gathered_as[i] = as;
 	}

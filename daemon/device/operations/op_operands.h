@@ -18,7 +18,7 @@ struct op_work {
 	struct lockstep_victims victims;
 	struct pack *pack;		    /* that was kept, or is being made; NULL: none */
 	size_t scratch_bytes, memory_bytes; /* the kernel's; with all arrays */
-	size_t pack_bytes;		    /* what the kernel makes of its packed role; 0: nothing */
+	size_t pack_bytes;		    /* what the kernel makes of its packed roles; 0: nothing */
 
 	struct kernel_role roles[ROLES_MAX];
 	struct kernel_operand operands[NPUMEM_OPERANDS_MAX];
@@ -31,6 +31,8 @@ struct op_work {
 	_Alignas(max_align_t) uint8_t plan[KERNEL_PLAN_BYTES];
 };
 
+/* The operands that the kernel makes its pack of, PACKS_TENSORS at most; how many. */
+unsigned op_operands_packed(const struct op_work *work, unsigned *packed);
 /* Whether two tensors are the same elements in the same bytes. */
 bool op_operands_are_same(const struct tensor *a, const struct tensor *b);
 /* Decides which operands are copied and how much memory a run takes, and takes nothing. 0 or RESOURCE_EXHAUSTED.

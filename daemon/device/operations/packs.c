@@ -1,6 +1,6 @@
 /* A table of small sets. Its lock is held while one set is searched, or all accounts to make room. A run that does
  * not get the lock soon goes on without the pack. A pack is not freed while a run uses it. Invariant: a pack that
- * is kept is in a set, in its account's list and in that of its tensor. */
+ * is kept is in a set, in its account's list and in those of its tensors. */
 #include "daemon/device/operations/packs.h"
 
 #include <assert.h>
@@ -11,16 +11,23 @@
 
 enum { TRIES = 1000 };
 
+/* In the list of one of the tensors that a pack is of. */
+struct pack_of {
+	struct pack *pack;
+	struct tensor *root;
+	struct pack_of *next, *prev;
+};
+
 struct pack {
 	struct pack_key key;
 	size_t bytes; /* of host memory */
 	uint64_t used;
 	bool kept;
 	_Atomic unsigned n_users; /* rises under the lock only */
-	struct tensor *root;
+	struct pack_of of[PACKS_TENSORS];
+	unsigned n;
 	struct packs_account *account;
-	struct pack *next, *prev;	    /* of the account's */
-	struct pack *next_kept, *prev_kept; /* of the root's */
+	struct pack *next, *prev; /* of the account's */
 };
 
 void packs_init(struct packs *packs, const struct heap *heap, uint64_t budget_bytes)
@@ -56,14 +63,20 @@ static void unlock(struct packs *packs)
 	atomic_flag_clear_explicit(&packs->lock, memory_order_release);
 }
 
-void packs_key(struct pack_key *key, const struct kernel_call *call, const struct tensor *tensor)
+static uint64_t version_of(const struct tensor *tensor)
 {
-	assert(call->n_roles <= PACKS_ROLES);
-	const struct tensor *root = tensor_root(tensor);
+	return atomic_load_explicit(&tensor_root(tensor)->version, memory_order_relaxed);
+}
+
+void packs_key(struct pack_key *key, const struct kernel_call *call, struct tensor *const *tensors, unsigned n)
+{
+	assert(call->n_roles <= PACKS_ROLES && n <= PACKS_TENSORS);
 	memset(key, 0, sizeof(*key));
-	key->handle = root->handle;
-	key->version = atomic_load_explicit(&root->version, memory_order_relaxed);
-	key->place = tensor_place(tensor);
+	for (unsigned i = 0; i < n; i++) {
+		key->tensors[i].handle = tensor_root(tensors[i])->handle;
+		key->tensors[i].version = version_of(tensors[i]);
+		key->tensors[i].place = tensor_place(tensors[i]);
+	}
 	key->kernel = call->row->number;
 	key->isa = call->isa;
 	key->params = call->params;
@@ -76,9 +89,14 @@ void packs_key(struct pack_key *key, const struct kernel_call *call, const struc
 
 static bool same_key(const struct pack_key *a, const struct pack_key *b)
 {
-	if (a->handle != b->handle || a->version != b->version || a->kernel != b->kernel || a->isa != b->isa ||
-	    a->place.layout != b->place.layout || !intersect_same(&a->place, &b->place))
+	if (a->kernel != b->kernel || a->isa != b->isa)
 		return false;
+	for (unsigned i = 0; i < PACKS_TENSORS; i++)
+		if (a->tensors[i].handle != b->tensors[i].handle ||
+		    a->tensors[i].version != b->tensors[i].version ||
+		    a->tensors[i].place.layout != b->tensors[i].place.layout ||
+		    !intersect_same(&a->tensors[i].place, &b->tensors[i].place))
+			return false;
 	for (unsigned i = 0; i < PACKS_ROLES; i++)
 		if (a->roles[i].dtype != b->roles[i].dtype ||
 		    memcmp(&a->roles[i].shape, &b->roles[i].shape, sizeof(a->roles[i].shape)))
@@ -108,7 +126,8 @@ void *pack_data(struct pack *pack)
 
 static struct pack **set_of(struct packs *packs, const struct pack_key *key)
 {
-	uint64_t hash = key->handle * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)key->place.address;
+	uint64_t hash =
+		key->tensors[0].handle * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)key->tensors[0].place.address;
 	return packs->sets[(hash ^ hash >> 32) % PACKS_SETS];
 }
 
@@ -130,9 +149,12 @@ struct pack *packs_find(struct packs *packs, const struct pack_key *key)
 	return found;
 }
 
-bool packs_is_current(const struct pack *pack, const struct tensor *tensor)
+bool packs_is_current(const struct pack *pack, struct tensor *const *tensors, unsigned n)
 {
-	return pack->key.version == atomic_load_explicit(&tensor_root(tensor)->version, memory_order_relaxed);
+	for (unsigned i = 0; i < n; i++)
+		if (pack->key.tensors[i].version != version_of(tensors[i]))
+			return false;
+	return true;
 }
 
 static bool is_used(const struct pack *pack)
@@ -204,8 +226,10 @@ static void enter(struct packs *packs, struct pack **place, struct pack *pack)
 		packs->n_accounts++;
 	}
 	DL_APPEND(account->packs, pack);
-	DL_APPEND2(pack->root->packs, pack, prev_kept, next_kept);
-	atomic_fetch_add_explicit(&pack->root->n_packs, 1, memory_order_relaxed);
+	for (unsigned i = 0; i < pack->n; i++) {
+		DL_APPEND(pack->of[i].root->packs, &pack->of[i]);
+		atomic_fetch_add_explicit(&pack->of[i].root->n_packs, 1, memory_order_relaxed);
+	}
 	atomic_fetch_add_explicit(&account->bytes, pack->bytes, memory_order_relaxed);
 	atomic_fetch_add_explicit(&packs->bytes, pack->bytes, memory_order_relaxed);
 }
@@ -222,11 +246,13 @@ static void leave(struct packs *packs, struct pack *pack)
 		DL_DELETE(packs->accounts, account);
 		packs->n_accounts--;
 	}
-	DL_DELETE2(pack->root->packs, pack, prev_kept, next_kept);
+	for (unsigned i = 0; i < pack->n; i++)
+		DL_DELETE(pack->of[i].root->packs, &pack->of[i]);
 	atomic_fetch_sub_explicit(&account->bytes, pack->bytes, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&packs->bytes, pack->bytes, memory_order_relaxed);
-	/* The last: from here on the tensor may go. */
-	atomic_fetch_sub_explicit(&pack->root->n_packs, 1, memory_order_release);
+	/* The last: from here on the tensors may go. */
+	for (unsigned i = 0; i < pack->n; i++)
+		atomic_fetch_sub_explicit(&pack->of[i].root->n_packs, 1, memory_order_release);
 }
 
 /* Puts the pack in where it can, with no more than one other taken out. Returns whether it is in, or is to be
@@ -251,11 +277,14 @@ static enum outcome put(struct packs *packs, struct pack *pack, struct pack **go
 	return AGAIN;
 }
 
-void packs_keep(struct packs *packs, struct pack *pack, const struct tensor *tensor)
+void packs_keep(struct packs *packs, struct pack *pack, struct tensor *const *tensors, unsigned n)
 {
 	enum outcome outcome = AGAIN;
-	pack->root = tensor_root(tensor);
-	pack->account = pack->root->account ? pack->root->account : &packs->own;
+	const struct tensor *first = tensor_root(tensors[0]);
+	pack->n = n;
+	for (unsigned i = 0; i < n; i++)
+		pack->of[i] = (struct pack_of){.pack = pack, .root = tensor_root(tensors[i])};
+	pack->account = first->account ? first->account : &packs->own;
 	while (outcome == AGAIN) {
 		struct pack *gone = NULL;
 		if (!packs->budget_bytes || !try_lock(packs))
@@ -270,7 +299,7 @@ void packs_forget(struct packs *packs, struct tensor *tensor)
 {
 	while (atomic_load_explicit(&tensor->n_packs, memory_order_acquire)) {
 		lock(packs);
-		struct pack *pack = tensor->packs;
+		struct pack *pack = tensor->packs ? tensor->packs->pack : NULL;
 		assert(!pack || !is_used(pack));
 		if (pack)
 			leave(packs, pack);

@@ -1,8 +1,8 @@
 /* Packs: what a kernel makes of a tensor before it multiplies by it, kept for the next run.
  *
- * A pack is of the elements that a tensor had at one version: every operation that may write a tensor raises its
- * root's version before it does, and a pack of another version is never found. Runs on several threads find, make
- * and give back packs at once. The table has a bound in bytes and in packs.
+ * A pack is of the elements that a tensor, or two, had at one version: every operation that may write a tensor
+ * raises its root's version before it does, and a pack of another version is never found. Runs on several threads
+ * find, make and give back packs at once. The table has a bound in bytes and in packs.
  *
  * Accounts share it. Where it is full, the one that has most makes room, unless it has no more than an equal
  * share: then the account that keeps one more makes room itself. The least recently used pack of an account goes
@@ -16,12 +16,14 @@
 struct tensor;
 struct pack;
 
-enum { PACKS_SETS = 256, PACKS_WAYS = 8, PACKS_ROLES = 8, PACKS_ALIGN = 64 };
+enum { PACKS_SETS = 256, PACKS_WAYS = 8, PACKS_ROLES = 16, PACKS_TENSORS = 2, PACKS_ALIGN = 64 };
 
 /* All that a pack may depend on beside the elements. */
 struct pack_key {
-	uint64_t handle, version; /* of the root: no handle is given again */
-	struct npumem_place place;
+	struct {
+		uint64_t handle, version; /* of the root: no handle is given again */
+		struct npumem_place place;
+	} tensors[PACKS_TENSORS]; /* handle 0: none */
 	int kernel;
 	enum isa isa;
 	struct {
@@ -55,8 +57,8 @@ void packs_init(struct packs *packs, const struct heap *heap, uint64_t budget_by
 /* When no operation runs. */
 void packs_deinit(struct packs *packs);
 
-/* Of the call's packed role, which is `tensor`, as it is now. */
-void packs_key(struct pack_key *key, const struct kernel_call *call, const struct tensor *tensor);
+/* Of the call's packed roles, which are these tensors, 1 to PACKS_TENSORS, as they are now. */
+void packs_key(struct pack_key *key, const struct kernel_call *call, struct tensor *const *tensors, unsigned n);
 /* A pack not yet made. NULL without host memory. The caller uses it. */
 struct pack *packs_new(struct packs *packs, const struct pack_key *key, size_t bytes);
 /* Host memory of a pack. */
@@ -65,10 +67,11 @@ void *pack_data(struct pack *pack);
 
 /* A kept one, or NULL; the caller uses it. */
 struct pack *packs_find(struct packs *packs, const struct pack_key *key);
-/* Whether nothing was written to the tensor since. */
-bool packs_is_current(const struct pack *pack, const struct tensor *tensor);
-/* Keeps a pack of `tensor` that has been made, where there is room for it. The caller goes on using it. */
-void packs_keep(struct packs *packs, struct pack *pack, const struct tensor *tensor);
+/* Whether nothing was written to the tensors of its key since. */
+bool packs_is_current(const struct pack *pack, struct tensor *const *tensors, unsigned n);
+/* Keeps a pack of these tensors that has been made, where there is room for it, counted with those of the first
+ * one's account. The caller goes on using it. */
+void packs_keep(struct packs *packs, struct pack *pack, struct tensor *const *tensors, unsigned n);
 /* The tensor goes, no view; no operation on it runs. */
 void packs_forget(struct packs *packs, struct tensor *tensor);
 /* The caller is done with it. NULL: nothing. */

@@ -59,7 +59,7 @@ struct tensor {
 			struct meeting *first_meeting; /* see meetings.h */
 			struct tensor_visit *visit;    /* of a guest, see overlap.h; else NULL */
 			/* What is kept of it for kernels (packs.h); the list is under the packs' lock. */
-			struct pack *packs;
+			struct pack_of *packs;
 			struct packs_account *account; /* that its packs are on; NULL: nobody's */
 			/* Raised by each operation that may write some of it, before it does. */
 			_Atomic uint64_t version;

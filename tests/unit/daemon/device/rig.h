@@ -18,7 +18,7 @@ struct rig {
 	struct npumem_error error;
 	struct error_context context;
 	struct op op; /* the last one, with its results */
-	struct op_operand operands[4];
+	struct op_operand operands[5];
 };
 
 static inline void rig_name(void *ctx, const struct tensor *tensor, char *buffer, size_t bytes)

@@ -15,7 +15,7 @@ static const char *const calls[][2] = {
 	{"rnn_dense", "in=fx8.3[2,40,1,1] weights=fx8.3[40,6,1,1] in=fx8.3[2,40,1,1] weights=fx8.3[40,6,1,1] "
 		      "out=fx8.3[2,6,1,1]"},
 	{"basic_rnn_cell",
-	 "in=fx8.3[3,20,1,1] prev_out=fx8.3[1,6,1,1] weights=fx8.3[1,6,1,26] out=fx8.3[3,6,1,1]"},
+	 "in=fx8.3[3,40,1,1] prev_out=fx8.3[1,20,1,1] weights=fx8.3[1,20,1,60] out=fx8.3[3,20,1,1]"},
 	/* Only the last state is an output: the steps before it are told all the same. */
 	{"lstm_cell", "in=fx16.8[3,20,1,1] prev_out=fx16.8[1,6,1,1] weights_in=fx16.8[4,6,1,20] "
 		      "weights_out=fx16.8[4,6,1,6] cell_in=fx16.8[1,6,1,1] out=fx16.8[1,6,1,1] "

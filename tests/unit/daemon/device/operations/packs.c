@@ -36,10 +36,10 @@ static void stage_again(uint64_t pack_bytes)
 }
 
 /* Without the rig's look at what memory an operation leaves. */
-static int run(int kernel, struct tensor *const tensors[3], const char *const roles[3])
+static int run(int kernel, struct tensor *const *tensors, const char *const *roles, unsigned n)
 {
-	rig.op = (struct op){.kind = OP_RUN, .kernel = kernel, .operands = rig.operands, .n_operands = 3};
-	for (unsigned i = 0; i < 3; i++) {
+	rig.op = (struct op){.kind = OP_RUN, .kernel = kernel, .operands = rig.operands, .n_operands = n};
+	for (unsigned i = 0; i < n; i++) {
 		snprintf(rig.operands[i].role, sizeof(rig.operands[i].role), "%s", roles[i]);
 		rig.operands[i].tensor = tensors[i];
 	}
@@ -55,7 +55,7 @@ static int convolved(struct tensor *weights)
 {
 	static const char *const roles[] = {"in", "weights", "out"};
 	struct tensor *const tensors[] = {stage.in, weights, stage.out};
-	ck_assert_msg(run(NPUMEM_KERNEL_CONV2D, tensors, roles) == 0, "%s", rig.error.message);
+	ck_assert_msg(run(NPUMEM_KERNEL_CONV2D, tensors, roles, 3) == 0, "%s", rig.error.message);
 	const int8_t *out = (const int8_t *)local_at(&rig.device->local, 0, tensor_place(stage.out).offset);
 	return out[0];
 }
@@ -113,7 +113,7 @@ TEST(every_write)
 	ck_assert_int_eq(rig_copy(&rig, stage.weights, other), 0);
 	ck_assert_int_eq(convolved(stage.weights), 40);
 	struct tensor *const tensors[] = {other, other, stage.weights};
-	ck_assert_int_eq(run(NPUMEM_KERNEL_ELTWISE_ADD, tensors, roles), 0);
+	ck_assert_int_eq(run(NPUMEM_KERNEL_ELTWISE_ADD, tensors, roles, 3), 0);
 	ck_assert_int_eq(convolved(stage.weights), 80);
 	const struct device_slice slice = {{0, 0, 0, 0}, {CHANNELS, 1, 1, 1}};
 	ck_assert_int_eq(device_view_slice(rig.device, stage.weights, &slice, &view, &rig.context), 0);
@@ -132,11 +132,11 @@ TEST(written_by_its_own_run)
 	ck_assert_int_eq(rig_fill(&rig, table, 3), 0);
 	local_at(&rig.device->local, 0, tensor_place(table).offset)[128 + 5] = 7;
 	struct tensor *const itself[] = {in, table, table}, *const other[] = {in, table, out};
-	ck_assert_int_eq(run(NPUMEM_KERNEL_LUT, itself, roles), 0);
+	ck_assert_int_eq(run(NPUMEM_KERNEL_LUT, itself, roles, 3), 0);
 	ck_assert_int_eq(place[0], 7);
 	local_at(&rig.device->local, 0, tensor_place(in).offset)[0] = 4;
 	local_at(&rig.device->local, 0, tensor_place(table).offset)[128 + 4] = 7;
-	ck_assert_int_eq(run(NPUMEM_KERNEL_LUT, other, roles), 0);
+	ck_assert_int_eq(run(NPUMEM_KERNEL_LUT, other, roles, 3), 0);
 	ck_assert_int_eq(results[0], 7);
 }
 
@@ -150,6 +150,35 @@ TEST(after_a_free)
 	ck_assert_int_eq(tensor_place(again).offset, offset);
 	ck_assert_int_eq(rig_fill(&rig, again, 1), 0);
 	ck_assert_int_eq(convolved(again), 8);
+}
+
+/* A cell's pack is of two tensors; a write to either ends it, and so does its free. */
+TEST(of_two_tensors)
+{
+	static const char *const roles[] = {"in", "prev_out", "weights_in", "weights_out", "out"};
+	struct tensor *tensors[5];
+	for (unsigned i = 0; i < 5; i++) {
+		struct device_request request =
+			rig_request(NPUMEM_FX16, i / 2 == 1 ? 3 : 1, 4, 1, i / 2 == 1 ? 4 : 1);
+		request.spec.frac_bits = 8;
+		tensors[i] = rig_place(&rig, &request);
+		ck_assert_int_eq(rig_fill(&rig, tensors[i], i < 2 ? 64 : 32), 0);
+	}
+	int16_t *out = (int16_t *)local_at(&rig.device->local, 0, tensor_place(tensors[4]).offset);
+	ck_assert_int_eq(run(NPUMEM_KERNEL_GRU_CELL, tensors, roles, 5), 0);
+	int16_t first = *out;
+	for (unsigned i = 2; i < 4; i++) {
+		uint64_t bytes = kept();
+		tamper(tensors[i], 1);
+		ck_assert_int_eq(run(NPUMEM_KERNEL_GRU_CELL, tensors, roles, 5), 0);
+		ck_assert_msg(*out == first && kept() == bytes, "weights %u were read again", i);
+		ck_assert_int_eq(rig_fill(&rig, tensors[i], 320), 0);
+		ck_assert_int_eq(run(NPUMEM_KERNEL_GRU_CELL, tensors, roles, 5), 0);
+		ck_assert_msg(*out != first && kept() > bytes, "weights %u were not read", i);
+		first = *out;
+	}
+	rig_release(&rig, tensors[3]);
+	ck_assert_uint_eq(kept(), 0);
 }
 
 /* Of another shape of the input, another pack. */
@@ -252,7 +281,7 @@ TEST(scarce_memory)
 		stage_again(1 << 20);
 		struct tensor *const tensors[] = {stage.in, stage.weights, stage.out};
 		scarce_arm(&rig.scarce, fails);
-		status = run(NPUMEM_KERNEL_CONV2D, tensors, roles);
+		status = run(NPUMEM_KERNEL_CONV2D, tensors, roles, 3);
 		scarce_arm(&rig.scarce, -1);
 		ck_assert_int_eq(convolved(stage.weights), 24);
 		ck_assert_int_lt(fails, 100);
