@@ -11,7 +11,7 @@
 #include "daemon/device/tensors/totals.h"
 #include "daemon/service/observed/metrics.h"
 #include "daemon/service/order/fair_queue.h"
-#include "daemon/service/order/scheduler.h"
+#include "daemon/service/order/entries.h"
 
 #define LIMITS_MIB (UINT64_C(1) << 20)
 

@@ -89,14 +89,20 @@ int resolve_view(struct call *call)
 	return status ? status : reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 }
 
-/* The view exists, and the session's next requests may use it. The state of its bytes is reported in their order. */
+static int answer_made(struct call *call)
+{
+	return call->entry.is_lost ? perform_refuse_lost(call) : answer_bound(call);
+}
+
+/* The view exists, and the session's next requests may use it. The state of its bytes is reported in their order.
+ */
 static int answer_view(struct call *call)
 {
 	scheduler_add_made(&call->rpc->service->scheduler, &call->claim.accesses[call->claim.n - 1],
 			   call->binding.tensors[0]);
 	call->is_committed = true;
 	gate_pass(call);
-	return perform_read_too(call, call->binding.tensors[0], answer_bound);
+	return perform_read_too(call, call->binding.tensors[0], answer_made);
 }
 
 int handle_tensors_view(struct call *call)
@@ -291,6 +297,9 @@ int handle_free(struct call *call)
 {
 	int64_t cost = 0;
 
+	/* Views of other users' tensors may have gone with these. */
+	if (call->entry.is_lost)
+		call->binding.n = claim_freed(&call->claim, call->binding.tensors);
 	for (size_t i = 0; i < call->binding.n; i++)
 		cost += device_forget_cost(call->rpc->service->device, call->binding.tensors[i]);
 	for (size_t i = 0; i < call->binding.n; i++)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/device/tensors/meetings.h"
+#include "daemon/service/limits.h"
 #include "daemon/service/tensors/record.h"
 
 static bool ranges_meet(const struct tensor_range *a, const struct tensor_range *b)
@@ -27,7 +28,17 @@ static bool is_whole(const struct scheduler_access *access)
 	return !memcmp(&whole, &access->range, sizeof(whole));
 }
 
-static enum conflicts_found find_in_queue(const struct scheduler_access *access, struct scheduler_access **at,
+bool conflicts_is_owners(const struct scheduler_access *access)
+{
+	return access->entry->user == &record_of(access->tensor)->user->order;
+}
+
+static bool passes(const struct scheduler_access *access, const struct scheduler_access *before)
+{
+	return !before->entry->is_started && conflicts_is_owners(access) && !conflicts_is_owners(before);
+}
+
+static enum conflicts_found find_in_queue(struct scheduler_access *access, struct scheduler_access **at,
 					  unsigned *most)
 {
 	/* However many reads of parts wait before it, for whatever else their entries wait. */
@@ -37,12 +48,17 @@ static enum conflicts_found find_in_queue(const struct scheduler_access *access,
 		if (!*most)
 			return CONFLICTS_UNKNOWN;
 		--*most;
-		if (conflicts_between(before, access))
-			return CONFLICTS_FOUND;
+		if (conflicts_between(before, access)) {
+			if (!passes(access, before))
+				return CONFLICTS_FOUND;
+			access->has_passed = true;
+			record_queue(access->tensor)->is_passed = true;
+			continue;
+		}
 		/* An earlier access that conflicts with `access` would also conflict with `before`, which is
 		 * ready. An exception is `frees` with `needs_tensor`, which conflict without a common range. */
-		if (before->is_ready && before->entry != access->entry && is_whole(before) && !access->frees &&
-		    !access->needs_tensor)
+		if (before->is_ready && !before->has_passed && before->entry != access->entry &&
+		    is_whole(before) && !access->frees && !access->needs_tensor)
 			return CONFLICTS_NONE;
 	}
 	return CONFLICTS_NONE;
@@ -88,8 +104,7 @@ bool conflicts_may_elsewhere(const struct scheduler_access *access)
 	return access->footprint || record_of(access->tensor)->n_met_footprints;
 }
 
-enum conflicts_found conflicts_find(const struct scheduler_access *access, struct scheduler_access **at,
-				    unsigned *most)
+enum conflicts_found conflicts_find(struct scheduler_access *access, struct scheduler_access **at, unsigned *most)
 {
 	enum conflicts_found found = find_in_queue(access, at, most);
 
@@ -101,7 +116,10 @@ enum conflicts_found conflicts_find(const struct scheduler_access *access, struc
 	return CONFLICTS_NONE;
 }
 
-bool conflicts_writes_whole(const struct scheduler_access *access)
+bool conflicts_holds_up_all(const struct scheduler_access *access)
 {
-	return access->writes && is_whole(access);
+	const struct scheduler_queue *queue = record_queue(access->tensor);
+
+	return access->writes && is_whole(access) && !queue->n_needs_tensor &&
+	       (!queue->has_owners || conflicts_is_owners(access));
 }

@@ -17,14 +17,17 @@ struct scheduler_access {
 	bool footprint;	   /* a kernel writes the root, and with it its whole footprint */
 	bool frees;	   /* the root; or the view, or changes it */
 	bool needs_tensor; /* it must exist, even if the range is empty */
+	bool may_go;	   /* it is being freed, and the entry waits for that only */
 
 	/* The scheduler's own. */
 	struct scheduler_entry *entry;
 	struct scheduler_access *next, *prev; /* in the tensor's queue */
 	struct scheduler_access *next_footprint, *prev_footprint;
+	struct scheduler_access *next_put_off, *prev_put_off; /* of the user's put_off */
 	bool is_ready;
 	bool is_put_off;      /* not ready, and to be checked in another turn */
 	bool is_compared_now; /* may be some user's compared_at */
+	bool has_passed;      /* is free although another user's conflicts with it: that one has not begun */
 };
 
 /* A user's part of the scheduler; zero at first. */
@@ -42,12 +45,12 @@ struct scheduler_user {
 	struct scheduler_entry *behind; /* the same, behind the user's exclusive entry */
 	struct scheduler_user *next_holding, *prev_holding;
 
-	/* Its entries of which an access is put off; it pays for their turns. */
+	/* Accesses of its entries that are put off; it pays for their turns. */
 	struct scheduler *scheduler;
 	struct fair_user *loop; /* the user's part of the scheduler's queue; its owner's to set */
 	struct fair_work work;
-	struct scheduler_entry *put_off;
-	/* One of these accesses, and the next to compare it with. NULL: none has been begun. */
+	struct scheduler_access *put_off;
+	/* The first of these, and the next to compare it with. NULL: it has not been begun. */
 	struct scheduler_access *compared, *compared_at;
 	struct scheduler_user *next_comparing, *prev_comparing;
 };
@@ -56,6 +59,7 @@ struct scheduler_user {
 struct scheduler_entry {
 	bool is_exclusive;
 	bool is_long; /* it may run for more than a millisecond */
+	bool is_lost; /* a tensor that it accesses was freed before it began; its owner's to reset */
 	/* Called when it starts, maybe from any call below; again after scheduler_read_too has returned false. */
 	void (*ready)(struct scheduler_entry *entry);
 
@@ -65,12 +69,11 @@ struct scheduler_entry {
 	size_t n_accesses, n_ready;
 	unsigned n_turns; /* after which it has paused */
 	uint64_t arrival;
-	bool is_started, is_put_off;				 /* is_put_off: an access of it is */
+	bool is_started;
 	struct scheduler_entry **held_in;			 /* its user's `held` or `behind`; NULL: neither */
 	struct scheduler_entry *next, *prev;			 /* all, in order of arrival */
 	struct scheduler_entry *next_exclusive, *prev_exclusive; /* of its user's */
 	struct scheduler_entry *next_held, *prev_held;		 /* in held_in */
-	struct scheduler_entry *next_put_off, *prev_put_off;
 };
 
 #endif

@@ -11,15 +11,13 @@ struct put_off {
 	struct fair_queue *queue;	  /* of the loop: their turns */
 };
 
-/* Adds an access that is not ready. */
+/* Adds an access that is not ready, and not put off yet. */
 void put_off_add(struct put_off *put_off, struct scheduler_access *access);
 /* Compares the user's accesses with at most about `*most` others. The next one of them that conflicts with none,
  * and is put off no more; NULL: none in this turn. */
 struct scheduler_access *put_off_next(struct put_off *put_off, struct scheduler_user *user, unsigned *most);
-/* An access that is put off conflicts with another one, or is gone. */
+/* An access conflicts with another one, or is gone. No effect if it is not put off. */
 void put_off_remove(struct put_off *put_off, struct scheduler_access *access);
-/* An entry leaves. */
-void put_off_forget(struct put_off *put_off, struct scheduler_entry *entry);
 /* An access leaves its place in its queue. */
 void put_off_pass(struct put_off *put_off, const struct scheduler_access *access);
 

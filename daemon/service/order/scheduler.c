@@ -127,13 +127,44 @@ static void go_in_front(struct scheduler *scheduler, struct scheduler_access *ac
 {
 	struct scheduler_queue *queue = record_queue(access->tensor);
 
-	unlink_access(scheduler, queue, access);
-	link_behind(queue, access, queue->last_started);
+	/* Where it stays in its place it may still be compared with. */
+	if (access->prev != queue->last_started) {
+		unlink_access(scheduler, queue, access);
+		link_behind(queue, access, queue->last_started);
+	}
 	queue->last_started = access;
 	if (!access->footprint)
 		return;
 	DL_DELETE2(queue->footprints, access, prev_footprint, next_footprint);
 	DL_PREPEND2(queue->footprints, access, prev_footprint, next_footprint);
+}
+
+/* Accesses behind one that has begun, or whose range has grown, wait for it if they conflict. */
+static void hold_behind(struct scheduler *scheduler, struct scheduler_queue *queue,
+			const struct scheduler_access *access)
+{
+	for (struct scheduler_access *at = access->next; at; at = at->next) {
+		if (at->entry->is_started || !(at->is_ready || at->is_put_off) || !conflicts_between(access, at))
+			continue;
+		/* It may have been compared with all that was at this place. */
+		if (at->is_put_off) {
+			put_off_remove(&scheduler->put_off, at);
+			continue;
+		}
+		at->is_ready = false;
+		at->entry->n_ready--;
+		unhold(scheduler, at->entry);
+		queue->n_waiting++;
+	}
+}
+
+static void begin(struct scheduler *scheduler, struct scheduler_access *access)
+{
+	struct scheduler_queue *queue = record_queue(access->tensor);
+
+	go_in_front(scheduler, access);
+	if (queue->is_passed)
+		hold_behind(scheduler, queue, access);
 }
 
 /* `n` is 1 or -1. */
@@ -157,7 +188,7 @@ static void start_if_ready(struct scheduler *scheduler, struct scheduler_entry *
 	count_started(scheduler, entry, 1);
 	for (size_t i = 0; i < entry->n_accesses; i++)
 		if (entry->accesses[i].tensor)
-			go_in_front(scheduler, &entry->accesses[i]);
+			begin(scheduler, &entry->accesses[i]);
 	entry->ready(entry);
 }
 
@@ -214,9 +245,8 @@ static void check_queue(struct scheduler *scheduler, const struct tensor *root,
 	struct scheduler_access *access = queue->last_started ? queue->last_started->next : queue->first, *next;
 	unsigned n_checked = 0;
 
-	for (uint32_t n = queue->n_waiting; n; access = next) {
+	for (; access && queue->n_waiting; access = next) {
 		next = access->next;
-		n -= !access->is_ready;
 		if (is_to_be_checked(access, gone)) {
 			if (n_checked++ >= CHECKED_MAX)
 				put_off_add(&scheduler->put_off, access);
@@ -224,7 +254,7 @@ static void check_queue(struct scheduler *scheduler, const struct tensor *root,
 				make_ready(scheduler, access);
 		}
 		/* All later ones wait for it. A long backlog on a tensor is not walked each time one leaves. */
-		if (conflicts_writes_whole(access) && !queue->n_needs_tensor)
+		if (conflicts_holds_up_all(access))
 			return;
 	}
 }
@@ -264,6 +294,7 @@ static void enqueue(struct scheduler_access *access)
 	record_of(access->tensor)->n_footprints += access->footprint;
 	queue->n_needs_tensor += access->needs_tensor;
 	queue->n_changes += access->writes || access->frees;
+	queue->has_owners |= conflicts_is_owners(access);
 	count_footprints(access->tensor, access->footprint);
 	queue->n_waiting++;
 }
@@ -272,6 +303,7 @@ static void dequeue(struct scheduler *scheduler, struct scheduler_access *access
 {
 	struct scheduler_queue *queue = record_queue(access->tensor);
 
+	put_off_remove(&scheduler->put_off, access);
 	unlink_access(scheduler, queue, access);
 	if (access->footprint)
 		DL_DELETE2(queue->footprints, access, prev_footprint, next_footprint);
@@ -280,6 +312,8 @@ static void dequeue(struct scheduler *scheduler, struct scheduler_access *access
 	queue->n_changes -= access->writes || access->frees;
 	count_footprints(access->tensor, -(uint32_t)access->footprint);
 	queue->n_waiting -= !access->is_ready;
+	if (!queue->first)
+		queue->has_owners = queue->is_passed = false;
 }
 
 /* Checks each queue once: a list may have a thousand accesses to roots that all meet one. */
@@ -331,7 +365,7 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 	entry->n_accesses = n;
 	entry->n_ready = 0;
 	entry->n_turns = 0;
-	entry->is_started = entry->is_put_off = false;
+	entry->is_started = false;
 	entry->held_in = NULL;
 	user->n_accesses += n;
 	user->work.run = run_put_off;
@@ -342,7 +376,7 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 		DL_APPEND2(user->exclusive, entry, prev_exclusive, next_exclusive);
 	for (size_t i = 0; i < n; i++) {
 		accesses[i].entry = entry;
-		accesses[i].is_put_off = accesses[i].is_compared_now = false;
+		accesses[i].is_put_off = accesses[i].is_compared_now = accesses[i].has_passed = false;
 		accesses[i].is_ready = !accesses[i].tensor;
 		if (accesses[i].is_ready) {
 			entry->n_ready++;
@@ -455,32 +489,15 @@ static struct scheduler_access *last_before(const struct scheduler_queue *queue,
 	return before;
 }
 
-/* The access leaves the front of its queue; entries that have started stay there. */
+/* The access leaves the front of its queue, where the entries stay that have started. */
 static void go_back(struct scheduler *scheduler, struct scheduler_access *access)
 {
 	struct scheduler_queue *queue = record_queue(access->tensor);
 
+	assert(!access->footprint);
 	unlink_access(scheduler, queue, access);
 	link_behind(queue, access, last_before(queue, access->entry));
-}
-
-/* Ready accesses behind one whose range has grown wait for it if they conflict. */
-static void hold_behind(struct scheduler *scheduler, struct scheduler_queue *queue,
-			const struct scheduler_access *access)
-{
-	for (struct scheduler_access *at = access->next; at; at = at->next) {
-		if (at->entry->is_started || !(at->is_ready || at->is_put_off) || !conflicts_between(access, at))
-			continue;
-		/* It may have been compared with all that was at this place. */
-		if (at->is_put_off) {
-			put_off_remove(&scheduler->put_off, at);
-			continue;
-		}
-		at->is_ready = false;
-		at->entry->n_ready--;
-		unhold(scheduler, at->entry);
-		queue->n_waiting++;
-	}
+	hold_behind(scheduler, queue, access);
 }
 
 bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *entry,
@@ -493,7 +510,6 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 	access->range = *range;
 	/* When it started, it went past accesses that it may conflict with now. */
 	go_back(scheduler, access);
-	hold_behind(scheduler, queue, access);
 	if (is_free(scheduler, access)) {
 		go_in_front(scheduler, access);
 		return true;
@@ -520,7 +536,6 @@ void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 	if (entry->is_exclusive)
 		DL_DELETE2(entry->user->exclusive, entry, prev_exclusive, next_exclusive);
 	unhold(scheduler, entry);
-	put_off_forget(&scheduler->put_off, entry);
 	if (entry->is_started)
 		count_started(scheduler, entry, -(size_t)1);
 	entry->n_accesses = 0;
@@ -553,6 +568,7 @@ void scheduler_forget(struct scheduler *scheduler, const struct tensor *root)
 	record_of(root)->n_footprints = 0;
 	for (; access; access = next) {
 		next = access->next;
+		access->entry->is_lost |= !access->may_go;
 		access->tensor = NULL;
 		put_off_remove(&scheduler->put_off, access);
 		if (access->is_ready)

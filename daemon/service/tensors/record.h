@@ -34,9 +34,11 @@ struct record_grants {
 struct scheduler_queue {
 	struct scheduler_access *first, *last, *last_started;
 	struct scheduler_access *footprints; /* those with `footprint`, in the same order */
-	uint64_t n_waiting : 21;	     /* that are not ready */
-	uint64_t n_needs_tensor : 21;	     /* with `needs_tensor` */
-	uint64_t n_changes : 22;	     /* with `writes` or `frees` */
+	uint64_t n_waiting : 20;	     /* that are not ready */
+	uint64_t n_needs_tensor : 20;	     /* with `needs_tensor` */
+	uint64_t n_changes : 20;	     /* with `writes` or `frees` */
+	/* Since it was empty: an access of the tensor's owner came; one had has_passed. */
+	uint64_t has_owners : 1, is_passed : 1;
 };
 
 struct record {
