@@ -20,13 +20,13 @@ enum {
 	WAIT_NS = 50 * NS_PER_US, /* for a helper's last part before sleeping */
 	/* Less work is done before sleeping helpers have come. Kernels of a list, which follow each other, count
 	 * together. */
-	WAKE_LEAST_NS = 100 * NS_PER_US,
-	FOLLOWS_NS = 50 * NS_PER_US,
+	WAKE_LEAST_NS = 50 * NS_PER_US,
+	FOLLOWS_NS = 200 * NS_PER_US,
 	SAVED_MOST_NS = 2 * NS_PER_MS,
 	LOST_MOST_NS = 100 * NS_PER_US,
 	REST_LEAST_NS = 50 * NS_PER_MS,
+	REST_MOST_NS = 800 * NS_PER_MS, /* an attempt beside a busy neighbour costs some milliseconds */
 };
-#define REST_MOST_NS (UINT64_C(16000) * NS_PER_MS)
 
 /* This thread's number among the helpers of the work that it is inside of; 0: of none. */
 static _Thread_local unsigned helped_number;
@@ -98,7 +98,7 @@ static bool poll_for_offer(struct share *share, unsigned last)
 	bool is_beside_task = false;
 
 	atomic_fetch_add(&share->n_polling, 1);
-	while (!is_offered(share, last) && now < end && now - before < AWAY_NS && have_room(share, 1)) {
+	while (!is_offered(share, last) && now < end && now - before < AWAY_NS) {
 		is_beside_task = atomic_load_explicit(&share->workers->n_running, memory_order_relaxed);
 		before = now;
 		sched_yield();
@@ -229,18 +229,18 @@ static void end_offer(struct share *share)
 static void learn(struct share *share, uint64_t saved_ns, uint64_t lost_ns)
 {
 	bool is_crowded = atomic_exchange(&share->is_crowded, false);
+	uint64_t now = uv_hrtime();
 
 	share->saved_ns += (int64_t)saved_ns - (int64_t)lost_ns;
-	if (is_crowded || share->saved_ns < -LOST_MOST_NS) {
-		share->saved_ns = 0;
-		share->rest_ns = share->rest_ns ? 2 * share->rest_ns : REST_LEAST_NS;
-		if (share->rest_ns > REST_MOST_NS)
-			share->rest_ns = REST_MOST_NS;
-		share->rest_until_ns = uv_hrtime() + share->rest_ns;
-	} else if (share->saved_ns > SAVED_MOST_NS) {
+	if (share->saved_ns > SAVED_MOST_NS)
 		share->saved_ns = SAVED_MOST_NS;
-		share->rest_ns = 0;
-	}
+	if (!is_crowded && share->saved_ns >= -LOST_MOST_NS)
+		return;
+	share->saved_ns = 0;
+	share->rest_ns = now < share->rest_until_ns + share->rest_ns ? 2 * share->rest_ns : REST_LEAST_NS;
+	if (share->rest_ns > REST_MOST_NS)
+		share->rest_ns = REST_MOST_NS;
+	share->rest_until_ns = now + share->rest_ns;
 }
 
 static void share_out(void *ctx, int64_t steps, void (*work)(void *arg, unsigned number), void *arg)

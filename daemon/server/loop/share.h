@@ -17,8 +17,8 @@ struct share {
 	unsigned n_threads;
 	uint64_t alone_ns, alone_end_ns; /* work that nobody helped with as helpers slept, and its latest end */
 	/* Time that helpers have saved lately, less the time of waits for them. If it falls below a bound, as
-	 * beside a busy neighbour that keeps them from their processors, nothing is shared for a while, twice as
-	 * long each time. */
+	 * beside a busy neighbour that keeps them from their processors, nothing is shared for a while: twice as
+	 * long where it follows the last rest within as long as that was. */
 	int64_t saved_ns;
 	uint64_t rest_until_ns, rest_ns;
 

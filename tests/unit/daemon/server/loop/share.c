@@ -6,7 +6,7 @@
 #include "tests/support/hrtime.h"
 #include "tests/support/test.h"
 
-enum { SLOTS = 3, PARTS = 100000, LARGE = 1 << 30, SMALL = 120000, MOMENT_NS = 200000 }; /* SMALL: 60 us */
+enum { SLOTS = 3, PARTS = 100000, LARGE = 1 << 30, SMALL = 80000, MOMENT_NS = 400000 }; /* SMALL: 40 us */
 
 struct bench {
 	uv_loop_t loop;
@@ -199,6 +199,23 @@ TEST(who_helped_stays_awake_for_a_moment, .is_unbounded = true)
 	hrtime_run();
 }
 
+/* As between two parts of a list, of which the next waits for its thread. */
+TEST(a_task_that_waits_ends_no_poll, .is_unbounded = true)
+{
+	static struct parts parts;
+	bench.share.threads_max = 1;
+	hrtime_stop();
+	parts_init(&parts, 2);
+	kernel_share(&parts.call, LARGE, take_parts, &parts);
+	atomic_store(&bench.workers.n_waiting, 1);
+	while (!atomic_load(&bench.share.n_polling))
+		usleep(100);
+	usleep(10000);
+	ck_assert_uint_eq(bench.share.n_polling, 1);
+	atomic_store(&bench.workers.n_waiting, 0);
+	hrtime_run();
+}
+
 /* Once late by a moment is forgiven. */
 TEST(who_saves_more_is_asked_again, .is_unbounded = true)
 {
@@ -214,6 +231,22 @@ TEST(who_saves_more_is_asked_again, .is_unbounded = true)
 	}
 	ck_assert_uint_eq(bench.share.rest_until_ns, 0);
 	ck_assert_int_lt(bench.share.saved_ns, 1000000000);
+}
+
+/* The next rest is longer where it follows soon, up to a bound: the neighbour may have gone. */
+TEST(rests_grow_while_they_follow_each_other, .is_unbounded = true)
+{
+	static struct parts parts;
+	const uint64_t rests_ms[] = {50, 100, 200, 400, 800, 800, 50};
+	hrtime_stop();
+	for (int i = 0; i < 7; i++) {
+		bench.share.saved_ns = -1000000000;
+		parts_init(&parts, 1);
+		kernel_share(&parts.call, LARGE, take_parts, &parts);
+		ck_assert_uint_eq(bench.share.rest_ns, rests_ms[i] * 1000000);
+		hrtime_skip(i == 5 ? 2 * bench.share.rest_ns : bench.share.rest_ns);
+	}
+	hrtime_run();
 }
 
 /* Who waits longer for a helper than that helps works alone for a while. */
