@@ -4,6 +4,7 @@
 
 #include "daemon/device/engine/conv_weights.h"
 #include "daemon/device/engine/flat.h"
+#include "daemon/device/kernel_support/ranges.h"
 
 /* How sums become results. */
 struct conv_result {
@@ -85,7 +86,7 @@ struct conv_worker {
 
 /* ---- conv_team.c ---- */
 
-enum { CONV_WORKERS_MAX = 8 };
+enum { CONV_WORKERS_MAX = RANGES_MAX };
 
 /* One part of the work; how many outputs are done with it, or less than 0 where it was stopped. */
 typedef int64_t conv_part(struct conv_worker *worker, int64_t part);

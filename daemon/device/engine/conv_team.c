@@ -1,21 +1,9 @@
-/* Each thread of a run has a range of parts, and takes them from its front; a thread that has none left takes the
- * back half of the longest range. So threads stay apart in memory: a line that goes back and forth between two
- * processors costs each of them half a microsecond. A part that was begun is finished, unless the run is
- * cancelled. A helper may leave after any part; the others go on. */
+/* A part that was begun is finished, unless the run is cancelled. A helper may leave after any part; the others go
+ * on. */
 #include "daemon/device/engine/conv_plan.h"
 
 enum {
 	TOLD_PARTS = 8, /* at once where threads share, as progress is one line for all */
-	PARTS_MAX = 1 << 30,
-};
-
-/* Parts `first` to `end` - 1, in one word. Where it is not empty, no value comes twice, as no part does. */
-struct range {
-	uint32_t first, end;
-};
-
-struct place {
-	_Alignas(64) _Atomic struct range range;
 };
 
 struct team {
@@ -24,52 +12,12 @@ struct team {
 	int64_t first; /* part, of which the ranges count */
 	_Atomic int64_t saturated, wrapped;
 	_Atomic bool stopped;
-	struct place places[CONV_WORKERS_MAX];
+	struct ranges ranges;
 };
 
 bool conv_team_look(struct conv_worker *worker, int64_t elements)
 {
 	return kernel_look(worker->plan->convolution->call, elements, &worker->pending);
-}
-
-static bool replace(struct place *place, struct range *was, struct range range)
-{
-	return atomic_compare_exchange_strong(&place->range, was, range);
-}
-
-/* The longest range there is now, of which it is; NULL: none has any part. */
-static struct place *find_longest(struct team *team, struct range *range)
-{
-	struct place *longest = NULL;
-	*range = (struct range){0, 0};
-	for (unsigned i = 0; i < CONV_WORKERS_MAX; i++) {
-		struct range other = atomic_load(&team->places[i].range);
-		if (other.end - other.first > range->end - range->first) {
-			longest = &team->places[i];
-			*range = other;
-		}
-	}
-	return longest;
-}
-
-/* A part for worker `number`, or -1: none is left, but what others have just taken. */
-static int64_t take(struct team *team, unsigned number)
-{
-	struct place *own = &team->places[number], *other;
-	struct range range = atomic_load(&own->range);
-	while (range.first < range.end)
-		if (replace(own, &range, (struct range){range.first + 1, range.end}))
-			return range.first;
-	while ((other = find_longest(team, &range))) {
-		uint32_t half = range.first + (range.end - range.first) / 2;
-		struct range rest = {range.first, half};
-		if (!replace(other, &range, rest))
-			continue;
-		range.first = half + 1;
-		atomic_store(&own->range, range);
-		return half;
-	}
-	return -1;
 }
 
 /* The sums in it are left as they are. */
@@ -93,7 +41,7 @@ static void work(void *arg, unsigned number)
 	if (number >= CONV_WORKERS_MAX)
 		return;
 	worker_init(&worker, plan, number);
-	for (unsigned n = 1; !team->stopped && (part = take(team, number)) >= 0; n++) {
+	for (unsigned n = 1; !team->stopped && (part = ranges_take(&team->ranges, number)) >= 0; n++) {
 		int64_t elements = team->part(&worker, team->first + part);
 		if (elements < 0) {
 			team->stopped = true;
@@ -135,7 +83,7 @@ static bool work_alone(const struct conv_plan *plan, conv_part *part, int64_t n_
 static void run_some(struct team *team, int64_t first, int64_t n, double steps)
 {
 	team->first = first;
-	team->places[0].range = (struct range){0, (uint32_t)n};
+	ranges_init(&team->ranges, n);
 	kernel_share(team->plan->convolution->call, steps, work, team);
 	/* Helpers may have left what they had just taken. */
 	work(team, 0);
@@ -148,7 +96,7 @@ bool conv_team_run(const struct conv_plan *plan, conv_part *part, int64_t n_part
 	if (n_parts == 1 || !kernel_is_shared(plan->convolution->call, steps))
 		return work_alone(plan, part, n_parts);
 	for (int64_t first = 0, n; first < n_parts && !team.stopped; first += n) {
-		n = n_parts - first < PARTS_MAX ? n_parts - first : PARTS_MAX;
+		n = n_parts - first < RANGES_PARTS_MAX ? n_parts - first : RANGES_PARTS_MAX;
 		run_some(&team, first, n, steps);
 	}
 	counts->saturated += team.saturated;

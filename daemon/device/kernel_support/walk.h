@@ -5,7 +5,8 @@
  *	for (walk_begin(&walk, call, OUT); walk_next(&walk);)
  *		… walk_at(&walk, operand), walk.n elements …
  *
- * Progress is told, and the walk ends early where the rest is no longer wanted. */
+ * Progress is told, and the walk ends early where the rest is no longer wanted. Of a kernel that says so threads
+ * share the walk: each has a copy of the call, and bands of the rows, as convolutions have spans of pixels. */
 #ifndef DEVICE_WALK_H
 #define DEVICE_WALK_H
 
@@ -16,8 +17,13 @@ struct walk {
 	bool dense;
 	int64_t batches, channels, length; /* rows, and elements of each */
 	int64_t batch, channel, i, n;	   /* the piece is [i, i + n) of a row */
+	int64_t row, end_row, first,
+		end; /* rows of this part, counted through all batches, and the band of each */
 	int64_t pending;
 };
+
+/* Runs a call: kernel->run, on several threads where that is worth it and kernel->walks. */
+void walk_run(const struct kernel *kernel, struct kernel_call *call);
 
 /* `role` is an output. */
 void walk_begin(struct walk *walk, const struct kernel_call *call, unsigned role);

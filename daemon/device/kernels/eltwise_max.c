@@ -22,6 +22,7 @@ static void run(struct kernel_call *call)
 const struct kernel kernel_eltwise_max = {
 	.number = NPUMEM_KERNEL_ELTWISE_MAX,
 	.in_place = true,
+	.walks = true,
 	.by_feature = ELTWISE_BY_FEATURE,
 	.check = check,
 	.steps = steps_elementwise,

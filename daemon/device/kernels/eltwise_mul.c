@@ -16,6 +16,7 @@ static void run(struct kernel_call *call)
 const struct kernel kernel_eltwise_mul = {
 	.number = NPUMEM_KERNEL_ELTWISE_MUL,
 	.in_place = true,
+	.walks = true,
 	.by_feature = ELTWISE_BY_FEATURE,
 	.check = eltwise_check,
 	.steps = steps_elementwise,

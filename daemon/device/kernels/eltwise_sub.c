@@ -10,6 +10,7 @@ static void run(struct kernel_call *call)
 const struct kernel kernel_eltwise_sub = {
 	.number = NPUMEM_KERNEL_ELTWISE_SUB,
 	.in_place = true,
+	.walks = true,
 	.by_feature = ELTWISE_BY_FEATURE,
 	.check = eltwise_check,
 	.steps = steps_elementwise,

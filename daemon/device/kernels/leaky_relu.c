@@ -9,6 +9,7 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 const struct kernel kernel_leaky_relu = {
 	.number = NPUMEM_KERNEL_LEAKY_RELU,
 	.in_place = true,
+	.walks = true,
 	.by_feature = 1 << SLOPE_IN | 1 << SLOPE_OUT,
 	.check = check,
 	.steps = slope_steps,

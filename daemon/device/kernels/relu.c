@@ -34,6 +34,7 @@ static void run(struct kernel_call *call)
 const struct kernel kernel_relu = {
 	.number = NPUMEM_KERNEL_RELU,
 	.in_place = true,
+	.walks = true,
 	.by_feature = 1 << IN | 1 << OUT,
 	.check = check,
 	.steps = steps_elementwise,

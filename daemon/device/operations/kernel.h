@@ -133,6 +133,8 @@ struct kernel_call {
 	struct kernel_counts counts;
 	struct kernel_progress *progress; /* NULL where nobody looks */
 	const struct kernel_crew *crew;	  /* NULL: nobody helps */
+	struct walk_team *team;		  /* of walk.h, and this thread's number in it; NULL: nobody shares it */
+	unsigned number;
 };
 
 struct kernel {
@@ -141,6 +143,8 @@ struct kernel {
 	 * feature an element must be read before it is written. Where all roles are, and all operands have one
 	 * shape, elements may come in another order: what is packed in a word lies side by side along W. */
 	bool in_place;
+	/* The last role is the output, and run() is one walk of walk.h over it, which threads may share. */
+	bool walks;
 	/* Bit r: role r of the row is reached by kernel_feature() alone; `data` may be NULL. */
 	uint32_t by_feature;
 	/* Shapes, types, formats and parameters: 0, or INVALID naming role and value. Roles that the row requires

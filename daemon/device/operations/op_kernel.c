@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "daemon/device/kernel_support/walk.h"
 #include "daemon/device/operations/lockstep.h"
 #include "daemon/device/operations/op_call.h"
 #include "daemon/device/geometry/intersect.h"
@@ -242,7 +243,7 @@ static int run_gathered(struct device *device, struct op *op, const struct error
 		status = op_begins(op, context);
 	if (status)
 		return status;
-	work->kernel->run(&work->call);
+	walk_run(work->kernel, &work->call);
 	if (!is_direct)
 		status = op_begins(op, context);
 	if (status)

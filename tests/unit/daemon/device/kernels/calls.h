@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/device/operations/kernel.h"
+#include "daemon/device/kernel_support/walk.h"
 #include "tests/support/test.h"
 #include "tests/support/oracle.h"
 #include "tests/unit/daemon/device/kernels/lanes.h"
@@ -124,7 +124,7 @@ static inline void calls_execute(struct calls *c)
 		ck_assert_msg(c->kernel->check_data(&c->call, &c->error) == 0, "refused: %s", c->error.message);
 	if (calls_pack(c, &pack)) {
 		test_spoil_stack(); /* a kernel that reads what it has not set finds no zeros */
-		c->kernel->run(&c->call);
+		walk_run(c->kernel, &c->call);
 	}
 	free(pack);
 	c->call.pack = NULL;
