@@ -146,9 +146,13 @@ static int64_t pack_channels(struct conv_worker *worker, int64_t part)
 		return -1;
 	worker->has_lines = true;
 	/* Those of the next step, which are likely to be this thread's next part. */
-	for (int64_t j = 0; j < n_terms && j + n_terms < n && span.first == 0; j++)
-		kernel_prefetch(feature(plan, group * plan->convolution->n_inputs + first + n_terms + j),
-				flat->phase->h.window.in * flat->phase->w.window.in * bytes(plan));
+	int64_t size = flat->phase->h.window.in * flat->phase->w.window.in * bytes(plan);
+	int64_t from = size * span.first / flat->length;
+	for (int64_t j = 0; j < n_terms && j + n_terms < n; j++)
+		kernel_prefetch(
+			(const uint8_t *)feature(plan, group * plan->convolution->n_inputs + first + n_terms + j) +
+				from,
+			size * span.end / flat->length - from);
 	for (int64_t j = 0; j < n_terms && j < n; j++) {
 		features[j] = feature(plan, group * plan->convolution->n_inputs + first + j);
 		if (!flat->as_it_lies &&
