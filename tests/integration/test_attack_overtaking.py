@@ -89,15 +89,28 @@ class Views(TestCase):
         second.answers(gone)
         self.owner.call(**free("weights"))
 
-    def test_a_new_name_and_a_grant_behind_a_kernel_that_reads_the_view(self):
-        user = self.reader.post(submit(fill("out", 1), read("part")))
+    def test_a_new_name_behind_a_kernel_that_others_writes_pass(self):
+        """By a uid whose grant was taken back."""
+        self.owner.call(grant=pb.GrantRequest(tensor=ref("weights"), uid=CAROL, access=pb.ACCESS_WRITE))
+        user = self.reader.post(free("in", "out"))
+        third = self.client(BOB)
+        change = third.post({"rename": pb.RenameRequest(tensor=ref("part"), name="out")})
+        third.answers(third.post({"info": pb.InfoRequest()}))
+        self.owner.call(grant=pb.GrantRequest(tensor=ref("weights"), uid=BOB, access=pb.ACCESS_NONE))
+        self.other.call(**fill(self.root, 1))
+        self.check()
+        self.finish(user)
+        (answer,) = third.answers(change)
+        self.assertEqual((answer.tensor.name, answer.tensor.state), ("out", ""))
+
+    def test_a_new_name_tells_what_was_written_before(self):
+        reads = self.reader.post(submit(fill("out", 1), read("part")))
         third = self.client(BOB)
         change = third.post({"rename": pb.RenameRequest(tensor=ref("part"), name="new")})
-        third.answers(third.post({"info": pb.InfoRequest()}))
-        self.check(writes=False)
-        self.finish(user)
-        self.assertEqual(third.answers(change)[0].tensor.name, "new")
         self.check()
+        self.finish(reads)
+        (answer,) = third.answers(change)
+        self.assertEqual((answer.tensor.name, answer.tensor.state), ("new", "ok"))
 
     def test_a_hang_up(self):
         guest = self.client(BOB)

@@ -4,8 +4,8 @@ import fcntl
 import os
 import unittest
 
-from state import StateTestCase, look, token_of
-from support import Daemon, HungUp, Sharer, alloc, fill, free, pb, read, ref, run, wait_for
+from state import StateTestCase, grant, look, token_of
+from support import Daemon, Endless, HungUp, Sharer, alloc, dims, fill, free, pb, read, ref, run, wait_for
 
 OTHER = 1001
 needs_root = unittest.skipIf(os.geteuid(), "root alone can be other uids")
@@ -13,6 +13,25 @@ needs_root = unittest.skipIf(os.geteuid(), "root alone can be other uids")
 
 def ask_resume(client, token, **more):
     return client.ask(resume=pb.ResumeRequest(token=token, **more))
+
+
+class Beside(StateTestCase):
+    options = ("--npu-bytes", str(4 << 20))
+
+    @needs_root
+    def test_it_goes_on_while_a_view_of_it_waits_for_another_user(self):
+        """The answer is all that is left of the view's request, and nobody reads that any more."""
+        owner, client = self.client(), self.client(OTHER)
+        kernel = Endless(owner)
+        owner.call(**grant("out", OTHER, pb.ACCESS_READ))
+        token = token_of(client, linger=True)
+        (sent,) = owner.post(kernel.call())
+        owner.call(info=pb.InfoRequest())
+        client.post({"view": pb.ViewRequest(tensor=ref(f"{os.geteuid()}:out"), to=dims(1, 64, 1, 8))})
+        client.answers(client.post({"info": pb.InfoRequest()}))
+        client.close()
+        wait_for(lambda: ask_resume(self.client(OTHER), token, linger=True).status == pb.OK)
+        owner.call(cancel=pb.CancelRequest(request_id=sent))
 
 
 class Resumed(StateTestCase):

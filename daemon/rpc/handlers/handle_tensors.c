@@ -94,15 +94,22 @@ static int answer_made(struct call *call)
 	return call->entry.is_lost ? perform_refuse_lost(call) : answer_bound(call);
 }
 
-/* The view exists, and the session's next requests may use it. The state of its bytes is reported in their order.
- */
-static int answer_view(struct call *call)
+/* What was made or changed is there, and the session's next requests may use it. The state of a view's bytes,
+ * which the call has not accessed so far, is reported in their order. */
+static int answer_change(struct call *call)
 {
-	scheduler_add_made(&call->rpc->service->scheduler, &call->claim.accesses[call->claim.n - 1],
-			   call->binding.tensors[0]);
+	const struct tensor *tensor = call->binding.tensors[0];
+	struct npumem_error refusal = {.status = 0};
+
+	if (!tensor->base)
+		return answer_bound(call);
+	if (access_check(call->session, tensor, ACCESS_READ, &refusal)) {
+		append_tensor(call, tensor, NULL);
+		return 0;
+	}
 	call->is_committed = true;
 	gate_pass(call);
-	return perform_read_too(call, call->binding.tensors[0], answer_made);
+	return perform_read_too(call, tensor, answer_made);
 }
 
 int handle_tensors_view(struct call *call)
@@ -121,7 +128,11 @@ int handle_tensors_view(struct call *call)
 	convert_dims_from(request->shape, &shape);
 	status = tensors_view(call->session, call->binding.tensors[0], request->name, request->label, &slice,
 			      request->shape ? &shape : NULL, frac_bits, &call->binding.tensors[0], call->error);
-	return status ? status : answer_view(call);
+	if (status)
+		return status;
+	scheduler_add_made(&call->rpc->service->scheduler, &call->claim.accesses[call->claim.n - 1],
+			   call->binding.tensors[0]);
+	return answer_change(call);
 }
 
 int resolve_open_of(struct call *call, const Npumem__V1__Ref *ref)
@@ -158,7 +169,7 @@ int handle_tensors_grant(struct call *call)
 				   (enum record_access)(request->access - NPUMEM__V1__ACCESS__ACCESS_NONE),
 				   call->error);
 
-	return status ? status : answer_bound(call);
+	return status ? status : answer_change(call);
 }
 
 /* ---- renaming ---- */
@@ -178,7 +189,7 @@ int handle_tensors_rename(struct call *call)
 
 	repeat_before_change(call->session, call->binding.tensors[0]);
 	status = tensors_rename(call->session, call->binding.tensors[0], call->request->rename->name, call->error);
-	return status ? status : answer_bound(call);
+	return status ? status : answer_change(call);
 }
 
 /* ---- sealing ---- */

@@ -258,10 +258,9 @@ bool claim_merge(struct claim *claim)
 
 int claim_tensor(struct claim *claim, struct tensor *tensor, enum claim_use use)
 {
-	bool changes = use >= CLAIM_CHANGE,
-	     has_bytes = use != CLAIM_EXISTS && !(tensor->base && use == CLAIM_FREE);
-	struct scheduler_access *access = has_bytes ? add_bytes(claim, tensor, changes && !tensor->base)
-						    : access_to(claim, tensor_root(tensor));
+	bool changes = use >= CLAIM_CHANGE, has_bytes = use != CLAIM_EXISTS && !(tensor->base && changes);
+	struct scheduler_access *access =
+		has_bytes ? add_bytes(claim, tensor, changes) : access_to(claim, tensor_root(tensor));
 
 	if (!access)
 		return -ENOMEM;

@@ -53,8 +53,8 @@ enum { CLAIM_FEW = 5 };
 enum claim_use {
 	CLAIM_EXISTS, /* it must exist: none of its bytes is accessed */
 	CLAIM_READ,
-	CLAIM_CHANGE, /* of what is known of it: nobody uses it meanwhile. The bytes of a view are read only. */
-	CLAIM_FREE,
+	CLAIM_CHANGE, /* nobody uses it meanwhile, */
+	CLAIM_FREE,   /* and it goes. Of a view itself, these, and its root exists. */
 };
 
 struct claim {
