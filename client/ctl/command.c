@@ -239,7 +239,8 @@ static int command_run(struct ctl *ctl, const struct row *row, const struct args
 	if (row && args->n_words < row->command->least)
 		return ctl_usage(ctl, "%s needs: %s", row->name, row->synopsis);
 	if (row && args->n_words > row->command->most)
-		return ctl_usage(ctl, "\"%.60s\" is too much for %s", args->words[row->command->most], row->name);
+		return ctl_usage(ctl, "%s takes no word \"%.60s\" there", row->name,
+				 args->words[row->command->most]);
 	if (!row && ctl->batch)
 		return ctl_usage(ctl, "no command");
 	int code = ctl->batch ? globals_refuse(ctl, row, args) : globals_apply(ctl, args);

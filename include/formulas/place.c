@@ -123,9 +123,9 @@ static int resolve_size(const struct npumem_geometry *geometry, const struct lay
 	place->bytes_per_npu = sizes_round_up(sizes_mul(row->words_per_npu(place), place->word_bytes), 4);
 	if (place->bytes_per_npu <= geometry->npu_bytes)
 		return 0;
-	npumem_error_set(error, NPUMEM_INVALID, "needs %s%" PRId64 " bytes on each NPU, an NPU has %" PRId64,
-			 place->bytes_per_npu == INT64_MAX ? "more than " : "", place->bytes_per_npu,
-			 geometry->npu_bytes);
+	npumem_error_set(
+		error, NPUMEM_INVALID, "the tensor needs %s%" PRId64 " bytes on each NPU; an NPU has %" PRId64,
+		place->bytes_per_npu == INT64_MAX ? "more than " : "", place->bytes_per_npu, geometry->npu_bytes);
 	npumem_error_number(error, "bytes_per_npu", place->bytes_per_npu);
 	npumem_error_number(error, "npu_bytes", geometry->npu_bytes);
 	return NPUMEM_INVALID;

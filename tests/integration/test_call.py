@@ -160,7 +160,7 @@ class Call(TestCase):
         self.refused("{", "", "the request: byte 1: string or '}' expected", "info")
         self.refused("[]", "", "the request: an object is expected", "info")
         self.refused("{} {}", "", "end of file expected", "info")
-        for words, says in (((), "takes a method"), (("aloc",), 'did you mean "alloc"'), (("info", "{}", "{}"), "call")):
+        for words, says in (((), "needs a method"), (("aloc",), 'did you mean "alloc"'), (("info", "{}", "{}"), "call")):
             result = self.run_ctl("call", *words)
             self.assertEqual(result.returncode, 2, result)
             self.assertIn(says, result.stderr)

@@ -114,7 +114,7 @@ class Device(TestCase):
         self.ctl("fill t 1")
         self.ctl("seal t")
         self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --start-npu 1 --reuse if_safe", 1, "allocate the new one dma_only")
-        self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --start-npu 1 --reuse if-safe --dma-only")
+        self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --start-npu 1 --reuse if-safe --dma-only", says="in empty blocks of others")
         device = json.loads(self.ctl("stat --json"))["device"]
         self.assertEqual((device["lent"], device["free"], device["total"]), (128, 0, 4096))
         self.ctl("free t u rest")

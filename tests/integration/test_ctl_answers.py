@@ -199,6 +199,7 @@ class Numbers(Answers):
             (("load", "", "x.npy", "--dtype", "fx8"), 2, "the name is empty"),
             (("rm", "x"), 2, 'there is no command "rm"; did you mean "free"?'),
             (("alloc", "y", "--shape", "1x2x2x2"), 2, '--shape "1x2x2x2" is not a list of integers with commas between them'),
+            (("plan",), 2, "plan needs a tensor (--shape N,C,H,W --dtype T), addresses (--address A) or a network (NET.json)"),
             (("conform", "x", "--layouts", "line"), 2, 'no layout "line"; it is one of aligned, compact, matrix, strided'),
             (("load", "y", "x.npy", "--dtype", "fx8"), 2, "--frac-bits is missing"),
         )
@@ -386,7 +387,7 @@ class Programs(Answers):
         asked = [json.loads(self.ctl("call", "info", *words, feed=b"{}")) for words in ((), ("{}",), ("-",))]
         self.assertEqual([one["info"]["n_npus"] for one in asked], [4] * 3)
         self.refused(
-            (("call",), 2, "call takes a method (--list has them all)"),
+            (("call",), 2, "call needs a method; --list prints all"),
             (("call", "inof"), 2, "inof"),
             (("call", "info", "-"), 1, "nothing comes from stdin"),
             (("call", "info", "{"), 1, ""),

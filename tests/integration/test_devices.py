@@ -237,7 +237,7 @@ class Devices(unittest.TestCase):
             ((*several, "free", "--all"), "free asks one device"), ((*several, "--spawn", "ls"), "no meaning with it"),
             ((*several, "--socket", "x", "ls"), "no meaning with it"), ((*several, "info"), "info asks one device"),
             (several, "needs a command"), ((*several, "stat", "--json", "--prometheus"), "exclude each other"),
-            ((*several, "stat", "x"), "too much for stat"),
+            ((*several, "stat", "x"), 'stat takes no word "x" there'),
         ):
             self.ctl(*words, code=2, says=says, environment={"NPUMEM_DEVICES": ""}.items())
         self.assertEqual(self.clients[0].names(), ["weights"])

@@ -296,7 +296,7 @@ class Network(TestCase):
         client = self.client()
         for network, says in (
             ([self.X, self.W, self.CONV | {"out": "x"}], "operation 3 conv1, run conv2d: kernel conv2d cannot work in place"),
-            ([self.X, self.Y, self.W, self.CONV | {"padding": [0, 0, 0, 0]}], "operation 4 conv1, run conv2d: conv2d: out has H 8"),
+            ([self.X, self.Y, self.W, self.CONV | {"padding": [0, 0, 0, 0]}], "operation 4 conv1, run conv2d: out has H 8"),
             ([self.X, {"seal": "x"}, {"fill": "x", "value": 1}], "operation 3, fill x: "),
             ([self.X, self.Y, {"parallel": [{"run": "relu", "relu": "gen", "in": "x", "out": "y"}, {"fill": "x", "value": 2}]}], "3"),
         ):

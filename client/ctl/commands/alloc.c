@@ -67,9 +67,12 @@ static int alloc_run(struct ctl *ctl, const struct args *args)
 		return alloc_refused(ctl, &why);
 	if (ctl->json)
 		return ctl_print(ctl, present_whole(tensor));
-	printf("%s at address %" PRId64 " (NPU %" PRId64 ", offset %" PRId64 "), %" PRId64 " bytes per NPU\n",
+	printf("%s at address %" PRId64 " (NPU %" PRId64 ", offset %" PRId64 "), %" PRId64 " bytes per NPU%s\n",
 	       tensor->name, tensor->place.address, tensor->place.npu, tensor->place.offset,
-	       tensor->place.bytes_per_npu);
+	       tensor->place.bytes_per_npu,
+	       allocation.reuse <= NPUMEM_NEVER ? ""
+	       : tensor->borrows		? ", in empty blocks of others"
+						: ", in no empty block of others");
 	return CTL_OK;
 }
 

@@ -33,7 +33,8 @@ static int check_method(struct ctl *ctl, const char *name)
 			return CTL_OK;
 		suggest_offer(&suggest, npumem_method_name(i));
 	}
-	return ctl_usage(ctl, "no method %.60s%s (--list has them all)", name, suggest_text(&suggest, nearest));
+	return ctl_usage(ctl, "there is no method \"%.60s\"%s; --list prints all", name,
+			 suggest_text(&suggest, nearest));
 }
 
 static int print_answer(struct ctl *ctl, const char *answer)
@@ -49,7 +50,7 @@ static int run_json(struct ctl *ctl, const struct args *args)
 	if (args_has(args, "--list"))
 		return print_methods(ctl);
 	if (!args->n_words)
-		return ctl_usage(ctl, "call takes a method (--list has them all)");
+		return ctl_usage(ctl, "call needs a method; --list prints all");
 	int code = check_method(ctl, args->words[0]);
 	if (!code)
 		code = ctl_connect(ctl);

@@ -399,6 +399,10 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 		return ctl_usage(ctl, "--cost is for a network: plan NET.json --cost RATES");
 	if (all && path)
 		return ctl_usage(ctl, "--svg draws one layout, not all");
+	if (!alone && !args_value(args, "--shape") && !args_value(args, "--rows") && !args_value(args, "--dtype"))
+		return ctl_usage(ctl,
+				 "plan needs a tensor (--shape N,C,H,W --dtype T), addresses (--address A) or a "
+				 "network (NET.json)");
 	int code = geometry_parse(ctl, args, &geometry, &local);
 	if (!code && !alone && spec_parse(&own_args, &spec, &ctl->error))
 		code = CTL_USAGE;

@@ -75,8 +75,9 @@ int rendering_run(struct ctl *ctl, const struct args *args, writer *write)
 {
 	bool live = args_has(args, "--live");
 	if (args->n_words != (live ? 1 : 2))
-		return ctl_usage(ctl, live ? "with --live it takes OUT alone, the file to write"
-					   : "it takes RECORD, a recording, and OUT, the file to write");
+		return ctl_usage(ctl,
+				 live ? "with --live, OUT alone is needed: the file to write"
+				      : "two words are needed: RECORD, a recording, and OUT, the file to write");
 	if (ctl_check_output(ctl, args, args->words[!live]))
 		return CTL_USAGE;
 	return live ? render_live(ctl, args->words[0], write) : render(ctl, args->words[0], args->words[1], write);

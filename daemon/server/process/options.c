@@ -106,7 +106,11 @@ static bool set_choice(struct parse *parse)
 	int *choice = member(parse);
 
 	*choice = parse->row->choose(parse->value);
-	return *choice || refuse(parse, parse->row->expected);
+	if (*choice)
+		return true;
+	char expected[96];
+	snprintf(expected, sizeof(expected), "must be %s", parse->row->expected);
+	return refuse(parse, expected);
 }
 
 static bool set_chip(struct parse *parse)
@@ -114,11 +118,11 @@ static bool set_chip(struct parse *parse)
 	parse->chip = true;
 	if (npumem_geometry_chip(parse->value, &parse->options->device.geometry))
 		return true;
-	return refuse(parse, "one of "
-#define CHIP(name, npus, bytes, banks, eu) name " "
+	return refuse(parse, "must be one of"
+#define CHIP(name, npus, bytes, banks, eu) " " name
 #include <npumem/chips.def>
 #undef CHIP
-			     "is known");
+	);
 }
 
 static bool set_isa(struct parse *parse)
@@ -126,11 +130,11 @@ static bool set_isa(struct parse *parse)
 	enum isa isa = isa_parse(parse->value);
 
 	if (isa == ISA_ANY)
-		return refuse(parse, "one of "
-#define ISA(name, NAME, number, includes) #name " "
+		return refuse(parse, "must be one of"
+#define ISA(name, NAME, number, includes) " " #name
 #include "daemon/device/isa.def"
 #undef ISA
-				     "is known");
+		);
 	if (!isa_runs(isa)) {
 		char best[64];
 
@@ -141,7 +145,7 @@ static bool set_isa(struct parse *parse)
 	return true;
 }
 
-static const char limit_keys[] = "KEY=VALUE, with KEY one of"
+static const char limit_keys[] = "must be KEY=VALUE, with KEY one of"
 #define LIMIT(KEY, name, of_bytes, ordinary, all) " " #name
 #include "daemon/service/limits.def"
 #undef LIMIT
@@ -410,7 +414,7 @@ static enum options_result parse_all(int argc, char **argv, struct options *opti
 			return OPTIONS_BAD;
 	}
 	if (optind < argc) {
-		snprintf(error, OPTIONS_ERROR_BYTES, "%.64s: no such argument", argv[optind]);
+		snprintf(error, OPTIONS_ERROR_BYTES, "%.64s: npumemd takes options only", argv[optind]);
 		return OPTIONS_BAD;
 	}
 	return finish(&parse);

@@ -161,7 +161,7 @@ class Run:
             got = self._guarded()
             if isinstance(got, Exception):
                 exhausted = getattr(got, "status", None) == errors.Status.RESOURCE_EXHAUSTED
-                too_large = exhausted or "bytes on each NPU, an NPU has" in str(got)
+                too_large = exhausted or "bytes on each NPU; an NPU has" in str(got)
                 return "" if too_large else f"refused by the daemon alone: {got}"
             return compared(got[0], got[1], expected) or self._margins()
         finally:

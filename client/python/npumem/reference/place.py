@@ -174,7 +174,7 @@ def place(
         s = Dims(block * r, block, dims.w, 1)
         words, align = words_n * s.n, max(4, word_bytes) if layout == "compact" else unit
     bytes_per_npu = ceil_div(words * word_bytes, 4) * 4
-    need(bytes_per_npu <= npu_bytes, f"needs {bytes_per_npu} bytes on each NPU, an NPU has {npu_bytes}")
+    need(bytes_per_npu <= npu_bytes, f"the tensor needs {bytes_per_npu} bytes on each NPU; an NPU has {npu_bytes}")
     npu, byte = located(dims, s, lanes, word_bytes, start_npu, n_npus, last_w)
     if layout == "strided":
         need(are_apart(npu, byte, word_bytes // lanes), "two elements lie at the same place")

@@ -75,7 +75,7 @@ TEST(bad_requests)
 	request.spec.shape.h = 2;
 	rig_refuses(&rig, &request, NPUMEM_INVALID, "run past the end of the NPU");
 	request = rig_request(NPUMEM_INT8, 9, 4, 1, 128);
-	rig_refuses(&rig, &request, NPUMEM_INVALID, "needs 1152 bytes on each NPU, an NPU has 1024");
+	rig_refuses(&rig, &request, NPUMEM_INVALID, "needs 1152 bytes on each NPU; an NPU has 1024");
 	request = rig_request(NPUMEM_INT8, 8, 4, 1, 128);
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "no room for 1024 bytes");
 	same_counts(&before);

@@ -128,11 +128,11 @@ TEST(sizes)
 	spec.shape.w = 1025;
 	struct npumem_error error = {0};
 	ck_assert_int_eq(npumem_place_resolve(&bm1684, &spec, &place, &error), NPUMEM_INVALID);
-	ck_assert_str_eq(error.message, "needs 524800 bytes on each NPU, an NPU has 524288");
+	ck_assert_str_eq(error.message, "the tensor needs 524800 bytes on each NPU; an NPU has 524288");
 	ck_assert_int_eq(npumem_error_find(&error, "bytes_per_npu", 0), 524800);
 	ck_assert_int_eq(npumem_error_find(&error, "npu_bytes", 0), 524288);
 	spec = specs_tensor(NPUMEM_FP32, 1, 1, INT32_MAX, INT32_MAX);
-	specs_refused(&bm1684, &spec, "needs more than 9223372036854775807 bytes on each NPU, an NPU has 524288");
+	specs_refused(&bm1684, &spec, "needs more than 9223372036854775807 bytes on each NPU; an NPU has 524288");
 	for (int layout = NPUMEM_ALIGNED; layout <= NPUMEM_STRIDED; layout++) {
 		for (unsigned ones = 0; ones < 16; ones++) {
 			spec = specs_tensor(NPUMEM_FP32, ones & 1 ? 1 : INT32_MAX, ones & 2 ? 1 : INT32_MAX,
@@ -148,7 +148,7 @@ TEST(sizes)
 			}
 			spec.mode = ones & 1 ? NPUMEM_MODE_2IC : NPUMEM_MODE_PLAIN;
 			if (npumem_place_resolve(&bm1684, &spec, &place, NULL) != 0)
-				specs_refused(&bm1684, &spec, "bytes on each NPU, an NPU has 524288");
+				specs_refused(&bm1684, &spec, "bytes on each NPU; an NPU has 524288");
 			else
 				ck_assert_int_le(place.bytes_per_npu, 524288);
 		}

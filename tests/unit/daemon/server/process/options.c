@@ -45,11 +45,11 @@ static const struct {
 	{"--npus", "4x", "not a number"},
 	{"--npu-bytes", "64Q", "not a number of bytes"},
 	{"--pack-bytes", "", "not a number of bytes"},
-	{"--rounding", "down", "one of convergent, up, nearest"},
+	{"--rounding", "down", "must be one of convergent, up, nearest"},
 	{"--uninitialized", "", "one of refuse, warn, allow"},
 	{"--log", "loud", "one of error, warning, info, debug"},
-	{"--chip", "bm", "is known"},
-	{"--isa", "mmx", "is known"},
+	{"--chip", "bm", "must be one of bm1684 bm1684x"},
+	{"--isa", "mmx", "must be one of scalar avx2"},
 	{"--frame-seconds", "0", "1 to 86400 seconds"},
 	{"--frame-seconds", "86401", "1 to 86400 seconds"},
 	{"--compact-percent", "0", "1 to 100 percent"},
@@ -114,7 +114,7 @@ TEST(test_words_that_are_none)
 	ck_assert_int_eq(PARSE("--socket"), OPTIONS_BAD);
 	ck_assert_str_eq(error, "--socket: needs a value");
 	ck_assert_int_eq(PARSE("--socket", "s", "word"), OPTIONS_BAD);
-	ck_assert_str_eq(error, "word: no such argument");
+	ck_assert_str_eq(error, "word: npumemd takes options only");
 	/* It is for a terminal. */
 	ck_assert_int_eq(PARSE("--socket", "s", "a\n\x1b[2J"), OPTIONS_BAD);
 	for (const char *at = error; *at; at++)

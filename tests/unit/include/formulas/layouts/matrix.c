@@ -12,7 +12,7 @@ TEST(refused)
 	specs_refused(&specs_seed, &spec, "w is -1, which is not in 1..40");
 	/* With W left open, the refusal is that of the best width. */
 	spec = specs_matrix(NPUMEM_FP32, 9, 40, 0);
-	specs_refused(&specs_seed, &spec, "needs 1152 bytes on each NPU, an NPU has 1024");
+	specs_refused(&specs_seed, &spec, "needs 1152 bytes on each NPU; an NPU has 1024");
 }
 
 /* Column c of a row is channel c / W, element c % W; the shape that was given does not count. */
