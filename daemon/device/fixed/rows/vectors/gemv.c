@@ -103,12 +103,13 @@ VECTOR void gemv_block(const struct gemv *g, int64_t j, int64_t n, const int blo
 VECTOR int64_t gemv_columns_of(const struct gemv *from, const unsigned bytes, const unsigned weight_bytes,
 			       const bool pairs, int64_t n, int64_t *to)
 {
-	/* Sixteen sums in AVX2's sixteen registers would leave none. */
-	const int blocks = bytes + weight_bytes == 4 && VECTOR_N == 8 ? GEMV_BLOCKS / 2 : GEMV_BLOCKS;
 	const struct gemv g = *from;
 	int64_t end = VECTOR_TAILS ? n : n / VECTOR_WORDS * VECTOR_WORDS, j = 0;
-	for (; j + blocks * VECTOR_WORDS <= end; j += blocks * VECTOR_WORDS)
-		gemv_block(&g, j, blocks * VECTOR_WORDS, blocks, bytes, weight_bytes, pairs, to);
+	/* What is split has twice as many sums: more would not fit into AVX2's registers. */
+	for (; bytes + weight_bytes < 4 && j + 4 * VECTOR_WORDS <= end; j += 4 * VECTOR_WORDS)
+		gemv_block(&g, j, 4 * VECTOR_WORDS, 4, bytes, weight_bytes, pairs, to);
+	for (; j + 2 * VECTOR_WORDS <= end; j += 2 * VECTOR_WORDS)
+		gemv_block(&g, j, 2 * VECTOR_WORDS, 2, bytes, weight_bytes, pairs, to);
 	for (; j < end; j += VECTOR_WORDS)
 		gemv_block(&g, j, gemv_least(end - j, VECTOR_WORDS), 1, bytes, weight_bytes, pairs, to);
 	return end;
