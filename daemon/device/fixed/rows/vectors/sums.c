@@ -30,9 +30,19 @@ SUMS_PART int64_t sums_hold(int64_t x, unsigned bits, int64_t *held)
 	return *held != x;
 }
 
+/* round_right() of |x| below 2^62, for 0 < shift <= 62, in fewer steps: what falls off carries into the floor. */
+SUMS_PART int64_t sums_round(int64_t x, int64_t shift, enum npumem_rounding rounding)
+{
+	int64_t half = (int64_t)1 << (shift - 1);
+	int64_t more = rounding == NPUMEM_UP	    ? half
+		       : rounding == NPUMEM_NEAREST ? half + (x >> 63)
+						    : half - 1 + (x >> shift & 1);
+	return (x + more) >> shift;
+}
+
 SUMS_PART int64_t sums_right(int64_t x, int64_t shift, enum npumem_rounding rounding)
 {
-	return shift > 0 ? round_right(x, shift, rounding) : x;
+	return shift > 0 ? sums_round(x, shift, rounding) : x;
 }
 
 /* totals[j] += x[j] + bias[j], as the accumulator holds it, rounded. */
@@ -50,7 +60,7 @@ SUMS_PART void sums_add(enum npumem_rounding rounding, const int64_t *x, const i
 		for (int64_t j = 0; j < n; j++) {
 			int64_t held;
 			outside += sums_hold(x[j] + bias[j], bits, &held);
-			totals[j] += round_right(held, shift, rounding);
+			totals[j] += sums_round(held, shift, rounding);
 		}
 	}
 	*wrapped += outside;
@@ -97,7 +107,7 @@ SUMS_PART void sums_rescale(enum npumem_rounding rounding, const struct rescaled
 	for (int64_t j = 0; j < n; j++) {
 		int64_t held, out = sums_hold(first[j] + bias[j], r->bits, &held);
 		if (between > 0)
-			held = rounds ? round_right(held, between, rounding) : held >> between;
+			held = rounds ? sums_round(held, between, rounding) : held >> between;
 		out |= sums_hold(held * ((int64_t)1 << left) + second[j], r->bits, &held);
 		outside += out;
 		to[j] = sums_right(held, shift, rounding);
