@@ -8,17 +8,18 @@
 
 #define SUMS_PART static inline __attribute__((always_inline))
 
-enum { SUMS_BLOCK = 64 };
+enum { SUMS_BLOCK = 128 };
 
 /* In the sums' format. */
 SUMS_PART void sums_load_bias(const struct sums_bias *bias, int64_t first, int64_t n, int64_t shift, int64_t *to)
 {
-	for (int64_t j = 0; j < n; j++)
-		to[j] = 0;
-	if (bias->data && bias->bytes == 1)
+	if (!bias->data)
+		for (int64_t j = 0; j < n; j++)
+			to[j] = 0;
+	else if (bias->bytes == 1)
 		for (int64_t j = 0; j < n; j++)
 			to[j] = ((const int8_t *)bias->data)[first + j] * ((int64_t)1 << shift);
-	else if (bias->data)
+	else
 		for (int64_t j = 0; j < n; j++)
 			to[j] = ((const int16_t *)bias->data)[first + j] * ((int64_t)1 << shift);
 }
