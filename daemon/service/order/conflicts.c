@@ -33,9 +33,13 @@ bool conflicts_is_owners(const struct scheduler_access *access)
 	return access->entry->user == &record_of(access->tensor)->user->order;
 }
 
-static bool passes(const struct scheduler_access *access, const struct scheduler_access *before)
+bool conflicts_pass(struct scheduler_access *access, const struct scheduler_access *before)
 {
-	return !before->entry->is_started && conflicts_is_owners(access) && !conflicts_is_owners(before);
+	if (before->entry->is_started || !conflicts_is_owners(access) || conflicts_is_owners(before))
+		return false;
+	access->has_passed = true;
+	record_queue(access->tensor)->is_passed = true;
+	return true;
 }
 
 static enum conflicts_found find_in_queue(struct scheduler_access *access, struct scheduler_access **at,
@@ -49,10 +53,8 @@ static enum conflicts_found find_in_queue(struct scheduler_access *access, struc
 			return CONFLICTS_UNKNOWN;
 		--*most;
 		if (conflicts_between(before, access)) {
-			if (!passes(access, before))
+			if (!conflicts_pass(access, before))
 				return CONFLICTS_FOUND;
-			access->has_passed = true;
-			record_queue(access->tensor)->is_passed = true;
 			continue;
 		}
 		/* An earlier access that conflicts with `access` would also conflict with `before`, which is

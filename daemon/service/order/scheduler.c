@@ -140,11 +140,13 @@ static void go_in_front(struct scheduler *scheduler, struct scheduler_access *ac
 }
 
 /* Accesses behind one that has begun, or whose range has grown, wait for it if they conflict. */
-static void hold_behind(struct scheduler *scheduler, struct scheduler_queue *queue,
-			const struct scheduler_access *access)
+static void hold_behind(struct scheduler *scheduler, const struct scheduler_access *access)
 {
+	struct scheduler_queue *queue = record_queue(access->tensor);
+
 	for (struct scheduler_access *at = access->next; at; at = at->next) {
-		if (at->entry->is_started || !(at->is_ready || at->is_put_off) || !conflicts_between(access, at))
+		if (at->entry->is_started || !(at->is_ready || at->is_put_off) || !conflicts_between(access, at) ||
+		    conflicts_pass(at, access))
 			continue;
 		/* It may have been compared with all that was at this place. */
 		if (at->is_put_off) {
@@ -160,11 +162,9 @@ static void hold_behind(struct scheduler *scheduler, struct scheduler_queue *que
 
 static void begin(struct scheduler *scheduler, struct scheduler_access *access)
 {
-	struct scheduler_queue *queue = record_queue(access->tensor);
-
 	go_in_front(scheduler, access);
-	if (queue->is_passed)
-		hold_behind(scheduler, queue, access);
+	if (record_queue(access->tensor)->is_passed)
+		hold_behind(scheduler, access);
 }
 
 /* `n` is 1 or -1. */
@@ -497,14 +497,12 @@ static void go_back(struct scheduler *scheduler, struct scheduler_access *access
 	assert(!access->footprint);
 	unlink_access(scheduler, queue, access);
 	link_behind(queue, access, last_before(queue, access->entry));
-	hold_behind(scheduler, queue, access);
 }
 
 bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *entry,
 			const struct tensor_range *range)
 {
 	struct scheduler_access *access = &entry->accesses[0];
-	struct scheduler_queue *queue = record_queue(access->tensor);
 
 	assert(entry->is_started && access->needs_tensor);
 	access->range = *range;
@@ -512,15 +510,20 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 	go_back(scheduler, access);
 	if (is_free(scheduler, access)) {
 		go_in_front(scheduler, access);
+		hold_behind(scheduler, access);
 		return true;
 	}
-	queue->n_waiting++;
+	record_queue(access->tensor)->n_waiting++;
 	access->is_ready = false;
 	entry->n_ready--;
-	for (size_t i = 1; i < entry->n_accesses; i++)
-		if (entry->accesses[i].tensor)
-			go_back(scheduler, &entry->accesses[i]);
 	count_started(scheduler, entry, -(size_t)1);
+	hold_behind(scheduler, access);
+	for (size_t i = 1; i < entry->n_accesses; i++) {
+		if (!entry->accesses[i].tensor)
+			continue;
+		go_back(scheduler, &entry->accesses[i]);
+		hold_behind(scheduler, &entry->accesses[i]);
+	}
 	/* It may wait for an entry behind an exclusive one, which waited for this one. */
 	pass_on(scheduler, entry->user);
 	return false;
