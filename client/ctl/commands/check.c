@@ -18,8 +18,8 @@ static const struct option check_options[] = {
 	{"--junit", "FILE", "writes the outcomes as JUnit XML, too", false},
 	{"--svg", "DIR", "draws the placement of each tensor that differs into DIR", false},
 	{"--samples", "FILE",
-	 "compares over the samples of an .npy, in place of the input's file (of several inputs: TENSOR=FILE,…), "
-	 "as far as the network has floats of them",
+	 "compares over the samples in an .npy, instead of on the input's file (several inputs: TENSOR=FILE,…); "
+	 "uses as many samples as the network has expected floats for",
 	 false},
 	{"--min-snr", "DB", "a layer passes with this signal-to-noise ratio, or more", false},
 	{NULL, NULL, NULL, false},

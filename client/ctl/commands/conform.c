@@ -239,6 +239,6 @@ const struct command conform_command = {
 		 "combination of layout, start NPU and mode; a tensor that cannot take one stays aligned, or "
 		 "plain.\n"
 		 "  npumemctl conform --record DIR conv2d in=x weights=w bias=b out=y stride=1,2\n"
-		 "records a run on one's own tensors as such a case; the file is made where DIR has "
-		 "none.\n" SWEEPING_NOTES,
+		 "records a run on your tensors as such a case, in DIR/conv2d.json, which it makes if it is "
+		 "missing.\n" SWEEPING_NOTES,
 };

@@ -7,7 +7,7 @@
 enum { FREE_AT_ONCE = 256 };
 
 static const struct option free_options[] = {
-	{"--all", NULL, "all of one's own that have a name", false},
+	{"--all", NULL, "all tensors of your uid that have a name", false},
 	{NULL, NULL, NULL, false},
 };
 

@@ -13,8 +13,9 @@ static const struct option submit_options[] = {
 	{"--out", "DIR",
 	 "where what is read is written, below it only; made if it is missing (the current folder)", false},
 	{"--samples", "FILE",
-	 "runs it on each sample of an .npy of real numbers in place of its input's file (of several inputs: "
-	 "TENSOR=FILE,…); what is read has them along its first axis",
+	 "runs it once for each sample in an .npy of real numbers, instead of on its input's file (several "
+	 "inputs: "
+	 "TENSOR=FILE,…); the files that it writes have the samples along their first axis",
 	 false},
 	{"--dry-run", NULL, "says what is wrong with it and what it takes; runs nothing", false},
 	{"--cost", "RATES", "with --dry-run: also cycles, by the rates that you declare, as plan has them", false},

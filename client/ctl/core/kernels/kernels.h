@@ -58,7 +58,7 @@ void describe_wrap(FILE *out, const char *text, unsigned at, unsigned indent, un
 /* question.c. The words of `numeric` as a question. */
 
 #define QUESTION_OPTIONS                                                                                          \
-	{"--n", "N", "sum: how many values; products, sums: asks about N of them", false},                        \
+	{"--n", "N", "sum: number of values; products, sums: can N of them overflow?", false},                    \
 		{"--dtype", "T", "advise: fx8, fx16, or fx16w8 (fx16 data with fx8 weights and bias)", false},    \
 		{"--in-frac", "F", "products: fractional bits of the data", false},                               \
 		{"--weights-frac", "F", "products: of the weights", false},                                       \
@@ -66,7 +66,7 @@ void describe_wrap(FILE *out, const char *text, unsigned at, unsigned indent, un
 		{"--bias", NULL, "products, advise: a bias without its format counts as one more product",        \
 		 false},                                                                                          \
 	{                                                                                                         \
-		"--weights-sum", "W", "products: what the |weights| of one output add up to, as integers", false  \
+		"--weights-sum", "W", "products: the sum of |weights| of one output, in integers", false          \
 	}
 
 /* A question with what it points to; stays where it is. */
