@@ -114,6 +114,31 @@ class Searches(TestCase):
         return client.call(**DETAILS).stat.loop.longest_cpu_ns / 1e6
 
 
+class WaitsForRoom(TestCase):
+    """Allocations that may wait: whether they have room on an empty device is found out in one turn."""
+
+    N_NPUS, NPU_BYTES = 512, 4 * MIB
+    options = ("--npus", str(N_NPUS), "--npu-bytes", str(NPU_BYTES))
+
+    def test_what_lies_over_one_another_is_not_tried_on_an_empty_device(self):
+        alice, bob, self.watcher = self.client(ALICE), self.client(BOB), self.client()
+        bob.alloc("x")
+        whole = pb.Spec(dtype=pb.INT8, shape=dims(1, 1, 1, self.NPU_BYTES), start_npu=0)
+        tensors = [pb.Allocation(spec=whole, dma_only=True)]
+        part = self.NPU_BYTES // 4
+        for i in range(4, 259):
+            spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 1, 1, part), address=i // 4 * self.NPU_BYTES + i % 4 * part)
+            tensors.append(pb.Allocation(spec=spec, dma_only=True, reuse=pb.IF_SAFE))
+        request = {"alloc": pb.AllocRequest(tensors=tensors, wait_ms=1)}
+        longest, found = least(3, lambda: self.longest_ms(alice, request))
+        self.assertLess(longest, 3, found)
+
+    def longest_ms(self, client, request):
+        self.watcher.call(stat=pb.StatRequest(reset=True))
+        self.assertEqual(client.ask(**request).status, pb.DEADLINE_EXCEEDED)
+        return self.watcher.call(**DETAILS).stat.loop.longest_cpu_ns / 1e6
+
+
 class Turns(TestCase):
     options = ("--npu-bytes", str(4 * MIB))
 

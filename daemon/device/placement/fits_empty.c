@@ -5,11 +5,6 @@
 
 #include "daemon/device/internal.h"
 
-static bool is_tried(const struct device_request *request)
-{
-	return request->reuse <= NPUMEM_NEVER || request->spec.address != NPUMEM_ANY;
-}
-
 /* INT64_MAX is far from 256 times the most that a resolved place can have. */
 static bool sum_fits(const struct device *device, const struct device_request *requests, unsigned n)
 {
@@ -38,8 +33,9 @@ static bool place_all(struct device *empty, const struct device_request *request
 
 	for (unsigned i = 0; i < n; i++) {
 		npumem_error_clear(&error);
-		/* A lack of the daemon's own memory says nothing about the device, and has none of its numbers. */
-		if (is_tried(&requests[i]) && device_alloc(empty, &requests[i], 1, &tensor, &context))
+		/* What may lie over others would be compared with each of them, in this turn of the loop. A lack
+		 * of the daemon's own memory says nothing about the device, and has none of its numbers. */
+		if (requests[i].reuse <= NPUMEM_NEVER && device_alloc(empty, &requests[i], 1, &tensor, &context))
 			return error.status == NPUMEM_RESOURCE_EXHAUSTED &&
 			       npumem_error_find(&error, "asked_bytes_per_npu", -1) < 0;
 	}
