@@ -20,8 +20,10 @@ struct device_options {
 	int rounding;			 /* enum npumem_rounding, 0: convergent */
 	int uninitialized;		 /* enum npumem_uninitialized, 0: refuse */
 	bool allow_unchecked;
-	enum isa isa;	     /* ISA_ANY: the best; one beyond the best is taken for it */
-	bool is_on_disk;     /* its memory is a file on a disk: each page of it may fault again */
+	enum isa isa; /* ISA_ANY: the best; one beyond the best is taken for it */
+	/* Whether bytes of its memory can be touched without waiting for a disk. NULL: it is no file on a disk,
+	 * and a page that was touched stays there. */
+	bool (*are_there)(const void *at, size_t bytes);
 	uint64_t pack_bytes; /* host memory for packs that are kept: see operations/packs.h */
 };
 
@@ -203,6 +205,8 @@ bool device_each_at(const struct device *device, int64_t offset, int64_t *bytes,
 
 /* Copies raw bytes for `dump`, unwritten ones included: [offset, offset + bytes) of one NPU, within its S. */
 void device_peek(const struct device *device, int64_t npu, int64_t offset, int64_t bytes, uint8_t *to);
+/* Brings the pages of the same into memory, on any thread: their bytes may change meanwhile. */
+void device_fetch(const struct device *device, int64_t npu, int64_t offset, int64_t bytes);
 
 /* Whether some tensor has this offset. */
 bool device_is_taken(const struct device *device, int64_t offset);

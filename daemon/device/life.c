@@ -137,7 +137,7 @@ int64_t device_forget_cost(const struct device *device, const struct tensor *ten
 	int64_t n = tensor_elements(tensor);
 	if (!tensor->touched || tensor->base)
 		return 0;
-	return op_reach_cost(tensor, n) + page_cost_write(device, tensor, n) + changes_cost(device, tensor, n);
+	return op_reach_cost(tensor, n) + page_cost_write(device, tensor, 0, n) + changes_cost(device, tensor, n);
 }
 
 void device_release(struct device *device, struct tensor *tensor, void (*gone)(void *ctx, struct tensor *tensor),

@@ -206,7 +206,8 @@ static int open_device(struct server *server, char *error)
 		return status;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return fail(error, "no random seed", -errno);
-	options.is_on_disk = server->state.store && store_is_on_disk(server->state.store);
+	if (server->state.store && store_is_on_disk(server->state.store))
+		options.are_there = store_are_there;
 	if (device_new(&options, server->heap, server->state.memory, &server->device))
 		return fail(error, "cannot make the device", UV_ENOMEM);
 	if (service_init(&server->service, server->device, server->heap, geteuid(), seed))

@@ -155,6 +155,8 @@ bool store_is_durable(const struct store *store);
 /* Whether local memory is a file on a disk: a sync, of any process, makes its pages read-only until each is
  * written again. */
 bool store_is_on_disk(const struct store *store);
+/* Whether these few bytes of it are in memory. False: they may not be, or are on more than 16 pages. */
+bool store_are_there(const void *at, size_t bytes);
 
 /* Bytes of local memory have changed: a copy of them goes into the log, behind all earlier changes. On any thread,
  * before a conflicting operation begins. On threads other than the owner's (store_attach) it waits for the disk if

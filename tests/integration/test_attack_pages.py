@@ -1,14 +1,14 @@
-"""Small operations on memory whose pages fault, messages of one long value, and many stale answers: none of them takes the loop's
-time. Counted in the processor time of its longest turn."""
+"""Small operations and dumps of memory whose pages fault, messages of one long value, and many stale answers: none of them takes
+the loop's time. Counted in the processor time of its longest turn, or in the page faults of its thread."""
 
 import os
 import shutil
 import tempfile
 import unittest
 
-from support import FAULTS, SLOWER, TestCase, alloc, dims, encode_length, fill, frame, free, pb, read, ref
+from support import FAULTS, SLOWER, Daemon, TestCase, alloc, dims, encode_length, fill, frame, free, pb, read, ref
 
-ALICE = 12001
+ALICE, BOB = 12001, 12002
 MIB = 1 << 20
 N_NPUS = 1024
 PAGE = 4096
@@ -45,6 +45,13 @@ class Longest(TestCase):
         return [lambda name=name: self.alice.call(**fill(name, value)) for name in names]
 
 
+def faults(daemon):
+    """Of the loop's thread: page faults, and those that waited for a disk."""
+    with open(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return int(fields[7]), int(fields[9])
+
+
 class PlainMemory(Longest):
     options = ("--npus", str(N_NPUS), "--npu-bytes", str(MIB // 4))
 
@@ -63,6 +70,15 @@ class PlainMemory(Longest):
             tensor = self.alice.alloc(f"t{i}", layout=pb.STRIDED, **shape)
             self.alice.write(tensor.handle, b"x")
         self.assert_short(1.5, [lambda i=i: self.alice.call(**free(f"t{i}")) for i in range(ATTEMPTS)])
+
+    def test_dumps_of_pages_that_were_never_touched(self):
+        found = []
+        for npu in range(ATTEMPTS):
+            before = faults(self.daemon)[0]
+            data = self.alice.call(dump=pb.DumpRequest(npu=npu, bytes=MIB // 4)).dump.data
+            found.append(faults(self.daemon)[0] - before)
+            self.assertEqual(data, bytes(MIB // 4))
+        self.assertLess(min(found), MIB // 4 // PAGE // 2, found)
 
 
 class Disk(Longest):
@@ -89,6 +105,49 @@ class Disk(Longest):
             return fills
 
         self.assert_short(1.5, (after_a_sync(fills) for fills in self.fill_each(names[1:], 2)))
+
+
+class ColdDisk(unittest.TestCase):
+    """A daemon that starts with a state of which nothing is in memory, as after a boot."""
+
+    N = 64
+    ORDER = [i * 37 % 64 for i in range(N)]
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="npumem-state-")
+        self.addCleanup(shutil.rmtree, self.directory)
+        self.options = ("--npus", "1", "--npu-bytes", str(64 * MIB), "--state-dir", self.directory + "/state")
+        with Daemon(*self.options) as daemon, daemon.client(ALICE) as alice:
+            for i in range(self.N):
+                for name, n in ((f"part{i}", MIB // 2), (f"all{i}", 16), (f"between{i}", MIB // 4)):
+                    alice.write(alice.alloc(name, (1, 1, 1, n)).handle, b"0123456789abcdef")
+        for name in os.listdir(self.directory + "/state"):
+            fd = os.open(f"{self.directory}/state/{name}", os.O_RDONLY)
+            os.fsync(fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+
+    def faults(self, kind, calls):
+        """Of the loop's thread while they were done: all, or (1) those that waited for the disk."""
+        with Daemon(*self.options) as daemon, daemon.client(ALICE) as alice, daemon.client(BOB) as bob:
+            before = faults(daemon)[kind]
+            for call in calls:
+                alice.call(**call)
+                bob.call(info=pb.InfoRequest())
+            return faults(daemon)[kind] - before
+
+    def test_small_reads(self):
+        for name in ("part", "all"):
+            self.assertLess(self.faults(1, (read(f"{name}{i}", 0, 16) for i in self.ORDER)), 3, name)
+
+    def test_dumps(self):
+        dumps = ({"dump": pb.DumpRequest(npu=0, offset=i * MIB, bytes=MIB)} for i in self.ORDER)
+        self.assertLess(self.faults(1, dumps), 3)
+
+    def test_opens(self):
+        """The bits are in memory by then, but not in the tables of the new process."""
+        opens = ({"open": pb.OpenRequest(tensor=ref(f"part{i}"))} for i in self.ORDER)
+        self.assertLess(self.faults(0, opens), self.N // 2)
 
 
 class LongValues(Longest):

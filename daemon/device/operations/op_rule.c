@@ -194,7 +194,7 @@ static int64_t look_cost(const struct device *device, const struct tensor *tenso
 /* What is read is first looked at. */
 static int64_t read_cost(const struct device *device, const struct tensor *tensor, int64_t n)
 {
-	return op_reach_cost(tensor, n) + look_cost(device, tensor, n) + page_cost_read(device, tensor, n);
+	return op_reach_cost(tensor, n) + look_cost(device, tensor, n) + page_cost_read(device, tensor, 0, n);
 }
 
 /* A message's payload has just come by the cache, or is about to go there, and is copied at 16 GB/s where it lies
@@ -213,12 +213,15 @@ static int64_t copy_cost(const struct op *op, int64_t n)
 /* Neither is read or written more than there is: those that say so are refused later. */
 static int64_t dma_cost(const struct device *device, const struct op *op)
 {
-	int64_t n = tensor_elements(op->tensor);
-	if ((op->kind == OP_WRITE || op->kind == OP_READ) && op->count >= 0 && op->count < n)
+	int64_t n = tensor_elements(op->tensor), first = 0;
+	if ((op->kind == OP_WRITE || op->kind == OP_READ) && op->count >= 0 && op->count < n) {
 		n = op->count;
+		first = op->first;
+	}
 	if (op->kind == OP_READ)
-		return copy_cost(op, n) + look_cost(device, op->tensor, n) + page_cost_read(device, op->tensor, n);
-	int64_t changes = changes_cost(device, op->tensor, n) + page_cost_write(device, op->tensor, n);
+		return copy_cost(op, n) + look_cost(device, op->tensor, n) +
+		       page_cost_read(device, op->tensor, first, n);
+	int64_t changes = changes_cost(device, op->tensor, n) + page_cost_write(device, op->tensor, first, n);
 	if (op->kind == OP_WRITE)
 		return copy_cost(op, n) + changes;
 	int64_t cost = op_reach_cost(op->tensor, n) + changes;
@@ -262,7 +265,7 @@ static int64_t run_cost(struct device *device, const struct op *op)
 			out = n;
 			out_channels = tensor_columns(tensor);
 			elements += op_reach_cost(tensor, n) + changes_cost(device, tensor, n) +
-				    page_cost_write(device, tensor, n);
+				    page_cost_write(device, tensor, 0, n);
 			continue;
 		}
 		if (!memcmp(op->operands[i].role, "weights", 7) || !memcmp(op->operands[i].role, "right", 5))
@@ -318,8 +321,8 @@ int op_check_writable(const struct tensor *tensor, const struct error_context *c
 	if (!tensor_root(tensor)->sealed)
 		return 0;
 	error_context_name(context, tensor, name);
-	npumem_error_set(context->error, NPUMEM_FAILED_PRECONDITION, "%s is sealed: it is read-only until it is freed",
-			 name);
+	npumem_error_set(context->error, NPUMEM_FAILED_PRECONDITION,
+			 "%s is sealed: it is read-only until it is freed", name);
 	npumem_error_text(context->error, "tensor", name);
 	return NPUMEM_FAILED_PRECONDITION;
 }

@@ -8,6 +8,7 @@
 #include "daemon/device/reuse/overlap_walk.h"
 #include "daemon/device/geometry/runs.h"
 #include "daemon/device/tensors/meetings.h"
+#include "daemon/device/tensors/page_cost.h"
 #include "daemon/device/tensors/written.h"
 
 void device_stat(struct device *device, struct device_counts *counts)
@@ -54,8 +55,8 @@ int64_t device_scan_cost(const struct device *device, const struct tensor *tenso
 {
 	if (!tensor_root(tensor)->touched)
 		return 0;
-	return written_scan_cost(TENSOR_PLACE(tensor)) *
-	       (!tensor_all_written(tensor) + (device->local.n_damaged > 0));
+	int64_t looks = !tensor_all_written(tensor) + (device->local.n_damaged > 0);
+	return looks ? looks * written_scan_cost(TENSOR_PLACE(tensor)) + page_cost_scan(device) : 0;
 }
 
 void device_scan(const struct device *device, const struct device_scan *scan, struct device_state *state)
@@ -147,6 +148,16 @@ bool device_each_at(const struct device *device, int64_t offset, int64_t *bytes,
 void device_peek(const struct device *device, int64_t npu, int64_t offset, int64_t bytes, uint8_t *to)
 {
 	memcpy(to, local_at(&device->local, npu, offset), (size_t)bytes);
+}
+
+__attribute__((no_sanitize("thread"))) void device_fetch(const struct device *device, int64_t npu, int64_t offset,
+							 int64_t bytes)
+{
+	enum { PAGE_BYTES = 4096 };
+	const volatile uint8_t *at = local_at(&device->local, npu, offset);
+	for (int64_t i = 0; i < bytes; i += PAGE_BYTES)
+		(void)at[i];
+	(void)at[bytes - 1];
 }
 
 /* ---- invariants ---- */

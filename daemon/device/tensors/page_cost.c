@@ -3,6 +3,7 @@
  * all written no page of plain memory faults. */
 #include "daemon/device/tensors/page_cost.h"
 
+#include "daemon/device/geometry/runs.h"
 #include "daemon/device/least.h"
 
 /* In half nanoseconds, as measured (tests/integration/test_attack_pages.py): the first write to a page of plain
@@ -41,22 +42,64 @@ static int64_t pages(const struct device *device, const struct tensor *tensor, i
 	return n_npus * of_npu;
 }
 
-int64_t page_cost_write(const struct device *device, const struct tensor *tensor, int64_t n)
+struct look {
+	const struct device *device;
+	bool with_bits;
+	unsigned n;
+};
+
+static bool are_there(void *ctx, const struct runs_series *series)
 {
-	bool is_known = tensor_all_written(tensor), is_on_disk = device->options.is_on_disk;
+	enum { LOOKS_MAX = 8 };
+	struct look *look = ctx;
+	const struct local *local = &look->device->local;
+	bool (*there)(const void *, size_t) = look->device->options.are_there;
+	size_t bytes = (size_t)((series->n - 1) * series->pitch + series->bytes), of_bits = bytes / 8 + 1;
+	int64_t npu = series->npu, at = series->offset / 8;
+
+	return look->n++ < LOOKS_MAX && there(local_at(local, npu, series->offset), bytes) &&
+	       (!look->with_bits || there((uint8_t *)local_written(local, npu) + at, of_bits)) &&
+	       (!local->n_damaged || there((uint8_t *)local_damaged(local, npu) + at, of_bits));
+}
+
+/* What is long in any case, or is on many NPUs, is not looked for. */
+static bool may_wait_for_disk(const struct device *device, const struct tensor *tensor, int64_t first, int64_t n,
+			      bool with_bits)
+{
+	struct look look = {device, with_bits, 0};
+
+	/* Is refused later. */
+	if (first < 0 || first > tensor_elements(tensor) - n)
+		return false;
+	return !runs_each_of(&device->options.geometry, TENSOR_PLACE(tensor), first, n, are_there, &look);
+}
+
+static int64_t cost(const struct device *device, const struct tensor *tensor, int64_t first, int64_t n,
+		    bool writes)
+{
+	bool is_known = tensor_all_written(tensor), is_on_disk = device->options.are_there;
+	bool with_bits = writes || !is_known;
 
 	if (is_known && !is_on_disk)
 		return 0;
-	return pages(device, tensor, n, !is_known) * (!is_on_disk ? PLAIN_STEPS
-						      : is_known  ? SYNCED_STEPS
-								  : NEW_ON_DISK_STEPS);
+	int64_t steps = !is_on_disk || !writes ? PLAIN_STEPS : is_known ? SYNCED_STEPS : NEW_ON_DISK_STEPS;
+	int64_t all = pages(device, tensor, n, with_bits) * steps;
+	if (is_on_disk && all < NEW_ON_DISK_STEPS && may_wait_for_disk(device, tensor, first, n, with_bits))
+		return NEW_ON_DISK_STEPS;
+	return all;
 }
 
-int64_t page_cost_read(const struct device *device, const struct tensor *tensor, int64_t n)
+int64_t page_cost_write(const struct device *device, const struct tensor *tensor, int64_t first, int64_t n)
 {
-	bool is_known = tensor_all_written(tensor);
+	return cost(device, tensor, first, n, true);
+}
 
-	if (is_known && !device->options.is_on_disk)
-		return 0;
-	return pages(device, tensor, n, !is_known) * PLAIN_STEPS;
+int64_t page_cost_read(const struct device *device, const struct tensor *tensor, int64_t first, int64_t n)
+{
+	return cost(device, tensor, first, n, false);
+}
+
+int64_t page_cost_scan(const struct device *device)
+{
+	return device->options.are_there ? NEW_ON_DISK_STEPS : 0;
 }

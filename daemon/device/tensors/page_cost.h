@@ -6,8 +6,11 @@
 
 #include "daemon/device/internal.h"
 
-/* In op_cost's unit, for n elements of a tensor or a view. */
-int64_t page_cost_write(const struct device *device, const struct tensor *tensor, int64_t n);
-int64_t page_cost_read(const struct device *device, const struct tensor *tensor, int64_t n);
+/* In op_cost's unit, for n elements of a tensor or a view. On a disk a small operation is long, unless the pages
+ * of its bytes are in memory now. */
+int64_t page_cost_write(const struct device *device, const struct tensor *tensor, int64_t first, int64_t n);
+int64_t page_cost_read(const struct device *device, const struct tensor *tensor, int64_t first, int64_t n);
+/* To count the bits of a tensor. On a disk it is always long: they are on as many pages as 1/8 of its bytes. */
+int64_t page_cost_scan(const struct device *device);
 
 #endif

@@ -2,6 +2,7 @@
  * Invariant: only bytes of tensors that a dump has claimed, and that were found to be visible in this turn, are
  * copied. */
 #include <inttypes.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "daemon/rpc/calls/perform.h"
@@ -173,6 +174,15 @@ static int copy_part(struct call *call)
 	return 0;
 }
 
+/* Else the copy would wait on the loop for each page that nobody has touched, or that is on a disk. */
+static void fetch(struct call *call)
+{
+	const struct inspect_dump *dump = &call->dumping.dump;
+
+	memset(call->dumping.data, 0, (size_t)dump->bytes);
+	device_fetch(call->rpc->service->device, dump->npu, dump->offset, dump->bytes);
+}
+
 /* Requests that the session sent later wait for the end of the dump. */
 static int dump_on(struct call *call)
 {
@@ -206,5 +216,5 @@ int handle_device_dump(struct call *call)
 	reply_expect(&call->reply, expected);
 	call->dumping.mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_DUMP, expected);
 	call->dumping.data = reply_bytes(&call->reply, DUMP_DATA, bytes);
-	return dump_on(call);
+	return perform_later(call, INT64_MAX, fetch, dump_on);
 }

@@ -218,6 +218,8 @@ TEST(a_dump_waits_for_its_own_bytes)
 	uint64_t waits = CROWD_SEND(2, dump, DUMP, &request);
 	request.offset = LONG_W;
 	uint64_t passes = CROWD_SEND(1, dump, DUMP, &request);
+	ck_assert_uint_eq(crowd.n_tasks, 2);
+	crowd_finish(1);
 	ck_assert_int_eq(crowd_status(2, waits), -1);
 	ck_assert_int_eq(crowd_status(1, passes), 0);
 	crowd_finish_all();

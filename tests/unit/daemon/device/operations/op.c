@@ -514,7 +514,7 @@ TEST(costs_of_looking)
 		int64_t known = op_cost(rig.device, ops[i]);
 		ck_assert_int_ge(known, op_reach_cost(from, 2000) + (i ? 2000 / 4 : 0));
 		from->all_written = false;
-		int64_t faults = page_cost_read(rig.device, from, 2000);
+		int64_t faults = page_cost_read(rig.device, from, 0, 2000);
 		ck_assert_int_gt(faults, 0);
 		ck_assert_int_eq(op_cost(rig.device, ops[i]), known + look + faults);
 		rig.device->local.n_damaged++;
@@ -526,10 +526,62 @@ TEST(costs_of_looking)
 	from->all_written = true;
 	int64_t known = op_cost(rig.device, &read);
 	from->all_written = false;
-	ck_assert_int_eq(op_cost(rig.device, &read), known + look / 4 + page_cost_read(rig.device, from, 500));
+	ck_assert_int_eq(op_cost(rig.device, &read), known + look / 4 + page_cost_read(rig.device, from, 0, 500));
 	struct op fill = dma(OP_FILL, from, NULL);
 	from->all_written = true;
 	ck_assert_int_eq(op_cost(rig.device, &fill), op_reach_cost(from, 2000));
+}
+
+static const void *missing;
+
+static bool are_there(const void *at, size_t bytes)
+{
+	return missing < at || missing >= (const void *)((const uint8_t *)at + bytes);
+}
+
+/* On a disk, also a small operation is long while its page, or that of its bits, is not in memory. */
+TEST(costs_of_waiting_for_a_disk)
+{
+	enum { LONG = 200000 };
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 500);
+	struct tensor *tensor = rig_place(&rig, &request);
+	const struct local *local = &rig.device->local;
+	int64_t npu = TENSOR_PLACE(tensor)->start_npu, offset = tensor_offset(tensor);
+	const uint8_t *byte = local_at(local, npu, offset + 100);
+	const void *bit = (const uint8_t *)local_written(local, npu) + (offset + 100) / 8;
+	struct op read = dma(OP_READ, tensor, NULL), fill = dma(OP_FILL, tensor, NULL);
+	rig.device->options.are_there = are_there;
+	tensor->touched = true;
+	for (unsigned known = 0; known < 2; known++) {
+		tensor->all_written = known;
+		read.first = 100;
+		read.count = 1;
+		missing = NULL;
+		ck_assert_int_lt(op_cost(rig.device, &read), LONG);
+		missing = byte;
+		ck_assert_int_gt(op_cost(rig.device, &read), LONG);
+		missing = bit;
+		ck_assert_int_eq(op_cost(rig.device, &read) > LONG, !known);
+		ck_assert_int_eq(device_scan_cost(rig.device, tensor) > LONG, !known);
+		missing = byte;
+		read.first = 300;
+		ck_assert_int_lt(op_cost(rig.device, &read), LONG);
+		/* Is refused. */
+		read.first = 500;
+		ck_assert_int_lt(op_cost(rig.device, &read), LONG);
+	}
+	missing = NULL;
+	ck_assert_int_lt(op_cost(rig.device, &fill), LONG);
+	ck_assert_int_lt(device_forget_cost(rig.device, tensor), LONG);
+	/* Each byte is marked. */
+	missing = bit;
+	ck_assert_int_gt(op_cost(rig.device, &fill), LONG);
+	ck_assert_int_gt(device_forget_cost(rig.device, tensor), LONG);
+	rig.device->local.n_damaged++;
+	missing = (const uint8_t *)local_damaged(local, npu) + (offset + 100) / 8;
+	read.first = 100;
+	ck_assert_int_gt(op_cost(rig.device, &read), LONG);
+	rig.device->local.n_damaged--;
 }
 
 /* ---- what is asked before the first byte ---- */
