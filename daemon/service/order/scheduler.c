@@ -1,7 +1,8 @@
 /* Queues are sorted by arrival; an access that starts moves to the front, past accesses that it does not conflict
- * with. Invariants: entry->n_ready counts its accesses with is_ready; a ready access conflicts with no earlier
- * one; an access that is neither ready nor put off conflicts with an earlier one, and is checked when one that may
- * have blocked it leaves; the first of a queue that waits is checked before the others. */
+ * with. Invariants: entry->n_ready counts its accesses with is_ready; a ready access conflicts with none that has
+ * started, and with no earlier one but those that an owner passes; an access that is neither ready nor put off
+ * conflicts with such a one, and is checked when one that may have blocked it leaves, or waits again; the first of
+ * a queue that waits is checked before the others. */
 #include "daemon/service/order/scheduler.h"
 
 #include <assert.h>
@@ -524,6 +525,10 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 		go_back(scheduler, &entry->accesses[i]);
 		hold_behind(scheduler, &entry->accesses[i]);
 	}
+	/* What it kept from starting may pass it now, or is before it again. */
+	for (size_t i = 0; i < entry->n_accesses; i++)
+		if (entry->accesses[i].tensor)
+			check_queue(scheduler, entry->accesses[i].tensor, &entry->accesses[i]);
 	/* It may wait for an entry behind an exclusive one, which waited for this one. */
 	pass_on(scheduler, entry->user);
 	return false;

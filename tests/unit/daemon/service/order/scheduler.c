@@ -309,6 +309,45 @@ TEST(an_owner_is_found_behind_others_that_wait)
 	leave(4);
 }
 
+/* Entry 1 could begin to write what the owner, who only looked, reads now. */
+TEST(others_wait_for_a_range_of_an_owner_that_grows)
+{
+	struct scheduler_access looks = access(s.other, false, 0, 0);
+	struct tensor_range range = tensor_range_whole(s.other);
+	looks.needs_tensor = true;
+	add(0, whole(s.host, true));
+	enter_as(&s.users[1], 1, whole(s.host, false), whole(s.other, true));
+	enter_as(owner(), 2, looks, access(s.guest, false, 0, 1));
+	ck_assert(runs(2) && s.accesses[1][1].is_ready);
+	ck_assert(scheduler_read_too(s.scheduler, &s.entries[2], &range));
+	leave(0);
+	ck_assert(!runs(1));
+	leave(2);
+	leave(1);
+}
+
+/* The owner of a view changes it, past entry 1, and is to read what entry 2 writes, which waits for entry 1. */
+TEST(others_do_not_wait_for_an_owner_that_waits_again)
+{
+	struct scheduler_access looks = access(s.other, false, 0, 0), uses, changes;
+	struct tensor_range range = tensor_range_whole(s.other);
+	struct device_slice slice = {{0, 0, 0, 0}, {1, 1, 1, 10}};
+	struct session second;
+	struct tensor *view;
+	session_init(&second, &s.world.service, 1002, 0, NULL);
+	ck_assert_int_eq(tensors_view(&second, s.other, "", "", &slice, NULL, NULL, &view, &s.world.error), 0);
+	uses = changes = (struct scheduler_access){.tensor = view, .needs_tensor = true};
+	looks.needs_tensor = changes.frees = true;
+	add(0, whole(s.guest, true));
+	enter_as(&s.users[1], 1, uses, whole(s.guest, false));
+	enter_as(&s.users[2], 2, access(s.other, true, 0, 10), whole(s.guest, true));
+	enter_as(&second.user->order, 3, looks, changes);
+	ck_assert(runs(3) && !s.accesses[1][0].is_ready);
+	ck_assert(!scheduler_read_too(s.scheduler, &s.entries[3], &range));
+	leave_all(4);
+	session_deinit(&second);
+}
+
 TEST(what_waits_for_a_tensor_that_its_owner_frees_has_lost_it)
 {
 	struct scheduler_access frees = whole(s.other, true), name = access(s.other, false, 0, 0);
