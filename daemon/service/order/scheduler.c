@@ -31,7 +31,12 @@ static void run_work(struct fair_work *work);
 
 void scheduler_init(struct scheduler *scheduler, struct fair_queue *queue, struct fair_user *self)
 {
-	*scheduler = (struct scheduler){.put_off.queue = queue, .self = self, .work.run = run_work};
+	*scheduler = (struct scheduler){.put_off.queue = queue,
+					.self = self,
+					.work.run = run_work,
+					.checked_max = CHECKED_MAX,
+					.compared_at_once = COMPARED_AT_ONCE,
+					.compared_in_a_turn = COMPARED_IN_A_TURN};
 }
 
 void scheduler_deinit(struct scheduler *scheduler)
@@ -206,7 +211,7 @@ static void make_ready(struct scheduler *scheduler, struct scheduler_access *acc
 static bool is_free(struct scheduler *scheduler, struct scheduler_access *access)
 {
 	struct scheduler_access *at = access->prev;
-	unsigned most = COMPARED_AT_ONCE;
+	unsigned most = scheduler->compared_at_once;
 	enum conflicts_found found = conflicts_find(access, &at, &most);
 
 	if (found == CONFLICTS_UNKNOWN)
@@ -218,14 +223,15 @@ static void run_put_off(struct fair_work *work)
 {
 	struct scheduler_user *user =
 		(struct scheduler_user *)((char *)work - offsetof(struct scheduler_user, work));
-	unsigned most = COMPARED_IN_A_TURN;
+	struct scheduler *scheduler = user->scheduler;
+	unsigned most = scheduler->compared_in_a_turn;
 	struct scheduler_access *access;
 
-	for (unsigned n = 0; n < CHECKED_MAX && (access = put_off_next(&user->scheduler->put_off, user, &most));
-	     n++)
-		make_ready(user->scheduler, access);
+	for (unsigned n = 0;
+	     n < scheduler->checked_max && (access = put_off_next(&scheduler->put_off, user, &most)); n++)
+		make_ready(scheduler, access);
 	if (user->put_off)
-		fair_queue_add(user->scheduler->put_off.queue, user->loop, &user->work);
+		fair_queue_add(scheduler->put_off.queue, user->loop, &user->work);
 }
 
 static void go_on_later(struct scheduler *scheduler)
@@ -249,7 +255,7 @@ static void check_queue(struct scheduler *scheduler, const struct tensor *root,
 	for (; access && queue->n_waiting; access = next) {
 		next = access->next;
 		if (is_to_be_checked(access, gone)) {
-			if (n_checked++ >= CHECKED_MAX)
+			if (n_checked++ >= scheduler->checked_max)
 				put_off_add(&scheduler->put_off, access);
 			else if (is_free(scheduler, access))
 				make_ready(scheduler, access);

@@ -29,6 +29,8 @@ struct scheduler {
 	struct fair_user *self; /* of put_off.queue: for what is done in later turns for all users */
 	struct fair_work work;
 	struct scheduler_entry *first; /* in order of arrival */
+	/* How much is done at once (scheduler.c). scheduler_init sets them; a test may lower them. */
+	unsigned checked_max, compared_at_once, compared_in_a_turn;
 };
 
 /* Some of its work is put off to a later turn of `queue`, as `self`'s or that of the user that waits for it. */
