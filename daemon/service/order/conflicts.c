@@ -33,7 +33,8 @@ bool conflicts_is_owners(const struct scheduler_access *access)
 	return access->entry->user == &record_of(access->tensor)->user->order;
 }
 
-bool conflicts_pass(struct scheduler_access *access, const struct scheduler_access *before)
+/* Sets has_passed if so. */
+static bool passes(struct scheduler_access *access, const struct scheduler_access *before)
 {
 	if (before->entry->is_started || !conflicts_is_owners(access) || conflicts_is_owners(before))
 		return false;
@@ -53,7 +54,7 @@ static enum conflicts_found find_in_queue(struct scheduler_access *access, struc
 			return CONFLICTS_UNKNOWN;
 		--*most;
 		if (conflicts_between(before, access)) {
-			if (!conflicts_pass(access, before))
+			if (!passes(access, before))
 				return CONFLICTS_FOUND;
 			continue;
 		}

@@ -17,8 +17,6 @@ enum conflicts_found { CONFLICTS_NONE, CONFLICTS_FOUND, CONFLICTS_UNKNOWN };
  * others: these hold up nobody but one another until they begin. Else a guest could keep a tensor from its owner
  * by a list that reads it, and waits for a kernel of the guest. */
 enum conflicts_found conflicts_find(struct scheduler_access *access, struct scheduler_access **at, unsigned *most);
-/* Whether the access need not wait for `before`, which conflicts with it. Sets has_passed. */
-bool conflicts_pass(struct scheduler_access *access, const struct scheduler_access *before);
 /* Whether each later access waits for it. */
 bool conflicts_holds_up_all(const struct scheduler_access *access);
 /* Whether it is the access of a user to a tensor of its own. */

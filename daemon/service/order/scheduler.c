@@ -151,8 +151,7 @@ static void hold_behind(struct scheduler *scheduler, const struct scheduler_acce
 	struct scheduler_queue *queue = record_queue(access->tensor);
 
 	for (struct scheduler_access *at = access->next; at; at = at->next) {
-		if (at->entry->is_started || !(at->is_ready || at->is_put_off) || !conflicts_between(access, at) ||
-		    conflicts_pass(at, access))
+		if (at->entry->is_started || !(at->is_ready || at->is_put_off) || !conflicts_between(access, at))
 			continue;
 		/* It may have been compared with all that was at this place. */
 		if (at->is_put_off) {
