@@ -175,13 +175,19 @@ struct device_counts {
 	int64_t lent;	      /* bytes that are one tensor's empty block and another's data, no dummies */
 	int64_t largest_free; /* per NPU */
 	int64_t tensors, views;
-	int64_t packs; /* host memory that kept packs take */
+	int64_t packs;	/* host memory that kept packs take */
+	bool uncounted; /* padding and lent are 0, and empty has the padding, too */
 };
+/* O(1) when device_stat_count has nothing left to count; else it counts all of that first, which may take minutes.
+ */
 void device_stat(struct device *device, struct device_counts *counts);
+/* What is known without counting, O(1). Where only a part of a quantum is taken, which takes a strided tensor at
+ * an odd address, its free bytes are in `empty`, too. */
+void device_stat_uncounted(const struct device *device, struct device_counts *counts);
 /* The packs alone. */
 int64_t device_packs_bytes(const struct device *device);
-/* The part of it that may take long, where tensors lie over others: counts until it has looked at about `most` of
- * them; true when device_stat has nothing left to count. */
+/* What may take long, where tensors lie over others: counts until it has looked at `most` of them; true when
+ * nothing is left to count. */
 bool device_stat_count(struct device *device, unsigned most);
 /* Bytes of data and dummies on each NPU, those of several tensors once for each; `npus` has n_npus. */
 void device_npus(const struct device *device, int64_t *npus);

@@ -21,7 +21,7 @@ struct device {
 	uint32_t n_slots, unused;
 	size_t owner_bytes; /* behind each tensor */
 	int64_t n_tensors, n_views;
-	uint64_t n_changes; /* tensors that came or went, ever */
+	uint64_t n_changes; /* tensors that came, went or moved, ever */
 	struct totals totals;
 	struct intervals guests;	 /* those placed over other footprints */
 	struct occupancy immovable;	 /* where tensors lie that compaction leaves in place */

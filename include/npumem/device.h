@@ -47,6 +47,7 @@ struct npumem_stat {
 	int64_t tensors, views;
 	int64_t sessions; /* that the caller may see */
 	int64_t packs;	  /* bytes of host memory for packed weights of the tensors of these uids */
+	bool uncounted;	  /* tensors over one another: padding and lent are 0, and empty has the padding, too */
 };
 
 /* The requests and holdings of a session, of a uid, or of all. All members but in_flight, device_bytes, tensors,

@@ -1,11 +1,15 @@
 """What one uid asks costs another a bounded wait: counted in what the daemon does meanwhile, and in the processor time
 of its loop. A busy machine may disturb any one attempt, but not all."""
 
+import os
 import select
+import subprocess
+import time
 import unittest
 
 from support import Client, Endless, TestCase, beside, dims, fill, free, pb, ref, wait_for
 
+NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 ALICE, BOB = 12001, 12002
 MIB = 1 << 20
 ATTEMPTS = 8
@@ -137,6 +141,51 @@ class WaitsForRoom(TestCase):
         self.watcher.call(stat=pb.StatRequest(reset=True))
         self.assertEqual(client.ask(**request).status, pb.DEADLINE_EXCEEDED)
         return self.watcher.call(**DETAILS).stat.loop.longest_cpu_ns / 1e6
+
+
+class Counts(TestCase):
+    """Of tensors over one another, on many large NPUs, one of which comes and goes."""
+
+    options = ("--npus", "512", "--npu-bytes", str(16 * MIB))
+    N = 256
+
+    def one(self, npu):
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 1, 1, 4 * MIB), start_npu=npu)
+        return {"alloc": pb.AllocRequest(tensors=[pb.Allocation(spec=spec, reuse=pb.IF_SAFE, dma_only=True)])}
+
+    def test_a_stat_does_not_hold_up_the_loop_and_has_an_end(self):
+        self.alice, self.watcher = self.client(ALICE), self.client()
+        for npu in [0, 0, 0, *range(self.N)]:
+            self.alice.call(**self.one(npu))
+        longest, found = least(3, self.longest_ms)
+        self.assertLess(longest, 3, found)
+        seconds, found = least(1, self.seconds)
+        self.assertLess(seconds, 1, found)
+        self.come_and_go()
+        said = subprocess.run([NPUMEMCTL, "--socket", self.daemon.path, "stat"], capture_output=True, text=True)
+        self.assertRegex(said.stdout, r"\n *padding +- .*\n *empty +\d+ (.*\n)*.*lent +- ", said)
+
+    def come_and_go(self):
+        (tensor,) = self.alice.call(**self.one(self.N)).allocated.tensors
+        self.alice.call(free=pb.FreeRequest(tensors=[ref(tensor.handle)]))
+
+    def longest_ms(self):
+        """The processor time of the longest turn of a stat of another uid."""
+        self.watcher.call(stat=pb.StatRequest(reset=True))
+        self.come_and_go()
+        stat = self.client(BOB).stat()
+        # What is known is exact.
+        data = (self.N + 3) * 4 * MIB
+        self.assertTrue(stat.uncounted)
+        self.assertEqual((stat.data, stat.dummy, stat.free), (data, 0, 0))
+        self.assertEqual((stat.padding, stat.lent, stat.data + stat.empty), (0, 0, stat.total))
+        return self.watcher.call(**DETAILS).stat.loop.longest_cpu_ns / 1e6
+
+    def seconds(self):
+        self.come_and_go()
+        begin = time.monotonic()
+        self.watcher.stat()
+        return time.monotonic() - begin
 
 
 class Turns(TestCase):

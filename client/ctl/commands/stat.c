@@ -27,10 +27,17 @@ static void stat_device(const struct npumem_details *details)
 	printf("%" PRId64 " bytes on all NPUs\n", stat->total);
 	stat_share("data", stat->data, stat->total);
 	stat_share("dummy", stat->dummy, stat->total);
-	stat_share("padding", stat->padding, stat->total);
+	if (stat->uncounted)
+		present_line(stdout, "padding", "-            not counted yet: it is in empty");
+	else
+		stat_share("padding", stat->padding, stat->total);
 	stat_share("empty", stat->empty, stat->total);
 	stat_share("free", stat->free, stat->total);
-	present_line(stdout, "lent", "%" PRId64 " (empty blocks that hold other tensors' data)", stat->lent);
+	if (stat->uncounted)
+		present_line(stdout, "lent", "-            not counted yet");
+	else
+		present_line(stdout, "lent", "%" PRId64 " (empty blocks that hold other tensors' data)",
+			     stat->lent);
 	present_line(stdout, "largest free", "%" PRId64 " bytes per NPU", stat->largest_free);
 	present_line(stdout, "fragmentation", "%.1f %%", 100 * metrics_fragmentation(details));
 	present_line(stdout, "tensors", "%" PRId64, stat->tensors);

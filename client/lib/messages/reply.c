@@ -74,6 +74,7 @@ void reply_stat(const Npumem__V1__Stat *message, struct npumem_stat *stat)
 		.views = message->views,
 		.sessions = message->sessions,
 		.packs = message->packs,
+		.uncounted = message->uncounted,
 	};
 }
 

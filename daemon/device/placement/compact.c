@@ -74,6 +74,7 @@ void compact_each_gap(struct device *device, void (*visit)(void *ctx, int64_t fr
 static void shift(struct device *device, struct tensor *tensor, int64_t by)
 {
 	tensor_set_offset(tensor, device->options.geometry.npu_bytes, tensor_offset(tensor) - by);
+	device->n_changes++;
 }
 
 /* Gives the tensor its new place. 0 or -ENOMEM. */

@@ -11,7 +11,13 @@
 #include "daemon/device/tensors/page_cost.h"
 #include "daemon/device/tensors/written.h"
 
-void device_stat(struct device *device, struct device_counts *counts)
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Of what is counted. */
+static void count_all(const struct device *device, struct device_counts *counts)
 {
 	const struct npumem_geometry *geometry = &device->options.geometry;
 	struct overlap_excess excess = overlap_sum(device);
@@ -28,6 +34,26 @@ void device_stat(struct device *device, struct device_counts *counts)
 		.packs = device_packs_bytes(device),
 	};
 	counts->free = counts->total - counts->data - counts->dummy - counts->padding - counts->empty;
+}
+
+void device_stat(struct device *device, struct device_counts *counts)
+{
+	while (!overlap_count(device, UINT32_MAX))
+		;
+	count_all(device, counts);
+}
+
+void device_stat_uncounted(const struct device *device, struct device_counts *counts)
+{
+	const struct npumem_blocks *sums = &device->totals.blocks;
+	count_all(device, counts);
+	counts->uncounted = true;
+	counts->free = device->options.geometry.n_npus * (int64_t)arena_free_bytes(device->arena);
+	/* No byte is data or dummy of two tensors, but of one that is still being checked. */
+	counts->data = least(sums->data, counts->total - counts->free);
+	counts->dummy = least(sums->dummy, counts->total - counts->free - counts->data);
+	counts->padding = counts->lent = 0;
+	counts->empty = counts->total - counts->free - counts->data - counts->dummy;
 }
 
 int64_t device_packs_bytes(const struct device *device)

@@ -15,12 +15,24 @@
 enum { EMPTY, PADDING, DUMMY, DATA, N_KINDS };
 enum { WINDOW_WORDS = OVERLAP_WINDOW_BYTES / 64 };
 
+struct window {
+	const struct npumem_geometry *geometry;
+	struct overlap_windows *windows;
+	uint64_t n_changes; /* the device's when it was begun */
+	bool has_groups;
+	struct overlap_cursor cursor; /* over its tensors, once for the groups, and once to put them in */
+	int64_t at;		      /* offset */
+	unsigned n_groups;	      /* of NPUs on which all tensors of the window look the same */
+	struct overlap_excess excess;
+};
+
 struct overlap_windows {
 	uint64_t n;
 	uint64_t cursor;		/* no window before it is dirty */
 	uint64_t *dirty, *known;	/* a bit for each */
 	struct overlap_excess *windows; /* only set where known: few pages of it may ever be touched */
 	struct overlap_excess total;
+	struct window now; /* being counted; without a geometry: none */
 	/* Room to count in. */
 	uint64_t *planes;   /* group, kind, offset */
 	uint16_t *group_of; /* of NPUs that a group begins with, and of n_npus */
@@ -74,6 +86,7 @@ void overlap_count_end(struct device *device)
 void overlap_count_again(struct device *device, int64_t from, int64_t to)
 {
 	struct overlap_windows *w = device->windows;
+	w->now.geometry = NULL;
 	if (from >= to)
 		return;
 	uint64_t first = (uint64_t)from / OVERLAP_WINDOW_BYTES, last = (uint64_t)(to - 1) / OVERLAP_WINDOW_BYTES;
@@ -89,30 +102,16 @@ static uint64_t *plane(const struct overlap_windows *w, unsigned group, unsigned
 	return w->planes + ((size_t)group * N_KINDS + kind) * WINDOW_WORDS;
 }
 
-struct window {
-	const struct npumem_geometry *geometry;
-	struct overlap_windows *windows;
-	int64_t at;	   /* offset */
-	unsigned n_groups; /* of NPUs on which all tensors of the window look the same */
-	unsigned n_tensors;
-	struct overlap_excess excess;
-};
-
 static bool is_in(const struct window *window, const struct tensor *tensor)
 {
 	return tensor_offset(tensor) < window->at + OVERLAP_WINDOW_BYTES && tensor_end(tensor) > window->at;
 }
 
-static bool cut_groups(void *ctx, struct tensor *tensor)
+static void cut_groups(struct window *window, const struct tensor *tensor)
 {
-	struct window *window = ctx;
 	int64_t cuts[KIND_MASK_CUTS];
-	window->n_tensors++;
-	if (!is_in(window, tensor))
-		return true;
 	for (unsigned i = kind_mask_cuts(window->geometry, TENSOR_PLACE(tensor), KIND_MASK_EACH, cuts); i-- > 0;)
 		window->windows->group_of[cuts[i]] = 1;
-	return true;
 }
 
 /* Numbers the groups, which begin where group_of is not 0. */
@@ -164,17 +163,13 @@ static void put_group(struct window *window, const struct npumem_place *place, i
 	}
 }
 
-static bool put_tensor(void *ctx, struct tensor *tensor)
+static void put_tensor(struct window *window, const struct tensor *tensor)
 {
-	struct window *window = ctx;
 	struct npu_groups groups;
-	if (!is_in(window, tensor))
-		return true;
 	npu_groups_init(&groups, window->geometry);
 	npu_groups_cut(&groups, window->geometry, TENSOR_PLACE(tensor), KIND_MASK_EACH);
 	for (unsigned i = 0; i < groups.n; i++)
 		put_group(window, TENSOR_PLACE(tensor), groups.first[i], groups.first[i + 1]);
-	return true;
 }
 
 /* Counts each byte of a group once, as its strongest kind. */
@@ -196,18 +191,35 @@ static void count_group(struct window *window, unsigned group)
 	}
 }
 
-static unsigned count_window(struct device *device, uint64_t number, struct overlap_excess *excess)
+static void begin_window(struct device *device, uint64_t number)
 {
-	struct window window = {.geometry = &device->options.geometry, .windows = device->windows};
-	window.at = (int64_t)number * OVERLAP_WINDOW_BYTES;
-	memset(window.windows->group_of, 0, (size_t)(window.geometry->n_npus + 1) * sizeof(uint16_t));
-	overlap_each(device, window.at, OVERLAP_WINDOW_BYTES, NULL, cut_groups, &window);
-	number_groups(&window);
-	overlap_each(device, window.at, OVERLAP_WINDOW_BYTES, NULL, put_tensor, &window);
-	for (unsigned group = 0; group < window.n_groups; group++)
-		count_group(&window, group);
-	*excess = window.excess;
-	return window.n_tensors;
+	struct overlap_windows *w = device->windows;
+	w->now = (struct window){.geometry = &device->options.geometry,
+				 .windows = w,
+				 .n_changes = device->n_changes,
+				 .at = (int64_t)number * OVERLAP_WINDOW_BYTES};
+	memset(w->group_of, 0, (size_t)(w->now.geometry->n_npus + 1) * sizeof(*w->group_of));
+}
+
+/* Counts on until no more tensors may be looked at (false), or the window is done. */
+static bool count_window(struct device *device, unsigned *most)
+{
+	struct window *window = &device->windows->now;
+	for (; *most; --*most) {
+		struct tensor *tensor = overlap_next(device, window->at, OVERLAP_WINDOW_BYTES, &window->cursor);
+		if (tensor && is_in(window, tensor))
+			(window->has_groups ? put_tensor : cut_groups)(window, tensor);
+		if (tensor)
+			continue;
+		if (window->has_groups)
+			break;
+		number_groups(window);
+		window->has_groups = true;
+		window->cursor = (struct overlap_cursor){.offset = 0};
+	}
+	for (unsigned group = 0; *most && group < window->n_groups; group++)
+		count_group(window, group);
+	return *most;
 }
 
 /* ---- all of them ---- */
@@ -224,27 +236,29 @@ static void add_excess(struct overlap_excess *total, const struct overlap_excess
 bool overlap_count(struct device *device, unsigned most)
 {
 	struct overlap_windows *w = device->windows;
-	unsigned n_tensors = 0;
 	if (!w)
 		return true;
-	while (n_tensors < most) {
+	for (;;) {
 		w->cursor = bits_first_not(w->dirty, false, w->cursor, w->n - w->cursor);
 		if (w->cursor == w->n)
 			return true;
 		uint64_t i = w->cursor;
+		/* Any tensor that comes, goes or moves may be one of its own. */
+		if (!w->now.geometry || w->now.n_changes != device->n_changes)
+			begin_window(device, i);
+		if (!count_window(device, &most))
+			return false;
 		if (w->known[i / 64] >> i % 64 & 1)
 			add_excess(&w->total, &w->windows[i], -1);
-		n_tensors += 1 + count_window(device, i, &w->windows[i]);
+		w->windows[i] = w->now.excess;
 		add_excess(&w->total, &w->windows[i], 1);
 		bits_set(w->known, i, 1);
 		bits_clear(w->dirty, i, 1);
+		w->now.geometry = NULL;
 	}
-	return false;
 }
 
-struct overlap_excess overlap_sum(struct device *device)
+struct overlap_excess overlap_sum(const struct device *device)
 {
-	while (!overlap_count(device, UINT32_MAX))
-		;
 	return device->windows ? device->windows->total : (struct overlap_excess){.lent = 0};
 }

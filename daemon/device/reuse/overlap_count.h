@@ -5,7 +5,6 @@
 
 #include "daemon/device/internal.h"
 
-/* Small, since thousands of tensors of 4 bytes on different NPUs may lie in one: it is counted in one piece. */
 enum { OVERLAP_WINDOW_BYTES = 256 };
 
 /* By how much the sums of all tensors are more than what there is, and what is lent. */
@@ -19,14 +18,17 @@ int overlap_count_begin(struct device *device);
 /* After the last has gone. */
 void overlap_count_end(struct device *device);
 
-/* The tensors at offsets [from, to) change. Nothing where from >= to. */
+/* The tensors at offsets [from, to) change. Where from >= to no window changes, but one that is partly counted is
+ * begun again. */
 void overlap_count_again(struct device *device, int64_t from, int64_t to);
 
-/* Counts windows that have changed until it has looked at `most` tensors or more; one that is in several windows
- * is looked at in each. True when no changed window is left, and always without guests. */
+/* Counts windows that have changed, and looks at `most` tensors at most, each twice; one that is in several
+ * windows is looked at in each. One window may need several calls, as thousands of tensors of 4 bytes on different
+ * NPUs may lie in it: it is begun again when any tensor comes, goes or moves in between. True when no changed
+ * window is left, and always without guests. */
 bool overlap_count(struct device *device, unsigned most);
 
-/* Counts what is left to count. */
-struct overlap_excess overlap_sum(struct device *device);
+/* Of the windows that are counted. */
+struct overlap_excess overlap_sum(const struct device *device);
 
 #endif

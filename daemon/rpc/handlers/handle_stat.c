@@ -15,10 +15,9 @@ enum {
 	NUMBER_BYTES = 10,
 	CALL_BYTES = 64 + (METRICS_STATUSES + METRICS_BUCKETS) * NUMBER_BYTES,
 	REST_BYTES = 512 + METRICS_BUCKETS * NUMBER_BYTES,
-	STEP_TENSORS = 256, /* to count in one turn of the loop */
+	STEP_TENSORS = 512, /* to count in one turn of the loop */
 	STEP_SESSIONS = 256,
-	STEPS_LEAST = 1000,
-	STEP_BYTES = 4096, /* of an NPU that a step counts at least, where nothing changes meanwhile */
+	COUNT_NS = 250000000, /* in all: each caller pays for counting the tensors of all users */
 };
 
 /* What the asking session may know of what was asked and done. */
@@ -27,14 +26,17 @@ static struct metrics_account *account_of(const struct session *asking)
 	return session_is_admin(asking) ? &asking->service->metrics.all : &asking->user->account;
 }
 
-static void fill_device(const struct session *asking, Npumem__V1__Stat *message)
+static void fill_device(const struct session *asking, bool is_counted, Npumem__V1__Stat *message)
 {
 	const struct service *service = asking->service;
 	const struct limits_user *user = asking->user;
 	bool is_admin = session_is_admin(asking);
 	struct device_counts stat;
 
-	device_stat(service->device, &stat);
+	if (is_counted)
+		device_stat(service->device, &stat);
+	else
+		device_stat_uncounted(service->device, &stat);
 	message->total = stat.total;
 	message->data = stat.data;
 	message->dummy = stat.dummy;
@@ -46,6 +48,7 @@ static void fill_device(const struct session *asking, Npumem__V1__Stat *message)
 	message->tensors = stat.tensors;
 	message->views = stat.views;
 	message->sessions = (int64_t)(is_admin ? service->n_sessions : user->now[LIMITS_SESSIONS]);
+	message->uncounted = stat.uncounted;
 	message->packs = is_admin ? stat.packs : (int64_t)user->packs.bytes;
 }
 
@@ -271,12 +274,12 @@ static int answer_in_detail(struct call *call, Npumem__V1__Stat *message)
 	return add_sessions(call);
 }
 
-static int answer(struct call *call)
+static int answer(struct call *call, bool is_counted)
 {
 	Npumem__V1__Stat message = NPUMEM__V1__STAT__INIT;
 	int status;
 
-	fill_device(call->session, &message);
+	fill_device(call->session, is_counted, &message);
 	if (call->request->stat->details)
 		return answer_in_detail(call, &message);
 	status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, &message.base, call->error);
@@ -285,27 +288,24 @@ static int answer(struct call *call)
 	return status;
 }
 
-/* Counts a part of the tensors in each step, for call->task steps at most. If other requests change tensors as fast
- * as they are counted, answer() counts the rest at once; it is little by then. */
+/* Counts a part of the tensors in each step, until the clock says call->task. The next stat goes on where this one
+ * ends. */
 static int count(struct call *call)
 {
-	uintptr_t steps = (uintptr_t)call->task;
+	bool is_counted = device_stat_count(call->rpc->service->device, STEP_TENSORS);
 
-	if (!steps || device_stat_count(call->rpc->service->device, STEP_TENSORS))
-		return answer(call);
-	call->task = (void *)(steps - 1);
+	if (is_counted || call->rpc->now_ns() >= (uintptr_t)call->task)
+		return answer(call, is_counted);
 	return perform_pause(call, count);
 }
 
 int handle_device_stat(struct call *call)
 {
-	int64_t npu_bytes = device_options(call->rpc->service->device)->geometry.npu_bytes;
-
 	if (call->request->stat->reset && !session_is_admin(call->session))
 		return npumem_error_set(
 			call->error, NPUMEM_PERMISSION_DENIED,
 			"uid %u may not reset what other users read: only root and the daemon's uid",
 			(unsigned)call->session->uid);
-	call->task = (void *)(STEPS_LEAST + (uintptr_t)(npu_bytes / STEP_BYTES));
+	call->task = (void *)(uintptr_t)(call->rpc->now_ns() + COUNT_NS);
 	return count(call);
 }

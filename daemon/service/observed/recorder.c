@@ -139,7 +139,7 @@ static int check_empty(const struct session *session, struct npumem_error *error
 {
 	struct device_counts counts;
 
-	device_stat(session->service->device, &counts);
+	device_stat_uncounted(session->service->device, &counts);
 	if (counts.tensors)
 		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION,
 					"a recording begins on a device without tensors, because what they have "

@@ -190,6 +190,7 @@ static json_t *device_json(const struct npumem_details *details)
 	for (const struct device_row *row = bytes_rows; row->name; row++)
 		put_number(&object, row->name, number_at(stat, row->at));
 	put_number(&object, "lent", (uint64_t)stat->lent);
+	jsons_put(&object, "uncounted", json_boolean(stat->uncounted));
 	put_number(&object, "largest_free", (uint64_t)stat->largest_free);
 	jsons_put(&object, "fragmentation", json_real(metrics_fragmentation(details)));
 	return object;
@@ -274,6 +275,10 @@ static void device_samples(FILE *out, const struct npumem_details *details)
 		head(out, row->name, "", "gauge", row->help);
 		fprintf(out, "npumem_%s %" PRIu64 "\n", row->name, number_at(details->stat, row->at));
 	}
+	head(out, "device_uncounted", "", "gauge",
+	     "1: tensors over one another are not counted yet: padding and lent are 0, and empty has the padding, "
+	     "too.");
+	fprintf(out, "npumem_device_uncounted %d\n", details->stat->uncounted);
 	head(out, "device_fragmentation", "", "gauge", "1 - largest free extent / free bytes of an NPU.");
 	fprintf(out, "npumem_device_fragmentation %.9g\n", metrics_fragmentation(details));
 	head(out, "npu_data_bytes", "", "gauge", "Bytes of data and dummies on each NPU.");
