@@ -59,10 +59,7 @@ static bool close_calls(struct rpc *rpc, struct rpc_peer *peer, uint64_t end_ns)
 			return false;
 		}
 		peer->next_to_close = call->next;
-		/* All that is left of it is an answer that nobody reads. */
-		if (call->is_paused && call->step.waits)
-			life_drop(call);
-		else if (call_is_started(call))
+		if (call_is_started(call))
 			perform_cancel(call);
 		else if (!call->is_committed)
 			life_drop(call);

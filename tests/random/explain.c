@@ -14,9 +14,10 @@
 #include "tests/random/model.h"
 #include "tests/random/steps.h"
 
-/* An order that is right is mostly found with hardly more tries than there are requests. Where owners have passed
- * others it may take many more: then it is looked for once again, for longer. */
-enum { TRIES_FEW = 20000, TRIES_MANY = 1000000 };
+enum {
+	TRIES_MAX = 20000, /* an order that is right is found with hardly more than there are requests */
+	STATES = 1 << 16,
+};
 
 /* Where it was: what was done, and what that has come to. */
 struct state {
@@ -32,9 +33,7 @@ struct search {
 	unsigned n_tries;
 	uint64_t done;	  /* the numbers of those that are, xored */
 	unsigned tensors; /* after a search that found nothing: what those are about that could not go on */
-	unsigned n_tries_max;
-	size_t n_states; /* a power of two above that */
-	struct state *states;
+	struct state states[STATES];
 	unsigned deepest;
 	char why[RUN_WRONG_BYTES / 2]; /* nothing went on there */
 };
@@ -178,22 +177,20 @@ static struct state *find_state(struct search *search)
 {
 	uint64_t digest = (model_digest(search->model) ^ search->done) | 1, i = digest;
 
-	struct state *state;
-
-	while ((state = &search->states[i & (search->n_states - 1)])->digest && state->digest != digest)
+	while (search->states[i % STATES].digest && search->states[i % STATES].digest != digest)
 		i++;
-	search->tensors = state->tensors;
-	if (state->digest)
+	search->tensors = search->states[i % STATES].tensors;
+	if (search->states[i % STATES].digest)
 		return NULL;
-	state->digest = digest;
-	return state;
+	search->states[i % STATES].digest = digest;
+	return &search->states[i % STATES];
 }
 
 /* One step after the other. What could not go on behind a step that has nothing to do with it could not go on in
  * its place, either. */
 static bool try_all(struct search *search, uint64_t bound, unsigned *tensors)
 {
-	for (unsigned i = 0; i < 2 * search->n && search->n_tries < search->n_tries_max; i++) {
+	for (unsigned i = 0; i < 2 * search->n && search->n_tries < TRIES_MAX; i++) {
 		struct step *step = &search->steps[i / 2];
 		enum outcome outcome;
 
@@ -274,38 +271,23 @@ static void check_handles(struct run *run)
 	}
 }
 
-/* Whether an order was found. */
-static bool explain(struct search *search, struct run *run, unsigned n_tries_max)
-{
-	bool found;
-
-	memset(search, 0, sizeof(*search));
-	search->run = run;
-	search->model = model_new(run->trace);
-	search->n_tries_max = n_tries_max;
-	for (search->n_states = 1; search->n_states <= 2 * (size_t)n_tries_max;)
-		search->n_states *= 2;
-	search->states = calloc(search->n_states, sizeof(*search->states));
-	search->n = steps_of(run, search->steps);
-	for (unsigned i = 0; i < search->n; i++)
-		search->n_must += search->steps[i].must_be;
-	found = go_on(search);
-	model_free(search->model);
-	free(search->states);
-	return found;
-}
-
 void run_explain(struct run *run)
 {
 	static struct search search;
 	char history[RUN_WRONG_BYTES / 2] = "";
 
 	check_handles(run);
-	if (explain(&search, run, TRIES_FEW) ||
-	    (search.n_tries >= TRIES_FEW && explain(&search, run, TRIES_MANY)))
-		return;
-	tell_history(run, history, sizeof(history));
-	run_fail(run, "no order of the requests explains their answers%s: after %u of %u%s%s",
-		 search.n_tries < search.n_tries_max ? "" : " (as far as was looked)", search.deepest, search.n,
-		 search.why, history);
+	memset(&search, 0, sizeof(search));
+	search.run = run;
+	search.model = model_new(run->trace);
+	search.n = steps_of(run, search.steps);
+	for (unsigned i = 0; i < search.n; i++)
+		search.n_must += search.steps[i].must_be;
+	if (!go_on(&search)) {
+		tell_history(run, history, sizeof(history));
+		run_fail(run, "no order of the requests explains their answers%s: after %u of %u%s%s",
+			 search.n_tries < TRIES_MAX ? "" : " (as far as was looked)", search.deepest, search.n,
+			 search.why, history);
+	}
+	model_free(search.model);
 }

@@ -95,8 +95,6 @@ static void run_part(struct ending *ending)
 	int64_t cost = 0;
 
 	ending->step = NULL;
-	if (ending->entry.is_lost)
-		ending->n = claim_freed(&ending->claim, ending->tensors);
 	for (size_t i = 0; i < ending->n; i++)
 		cost += device_forget_cost(ending->rpc->service->device, ending->tensors[i]);
 	if (call_is_very_long(cost))
@@ -140,7 +138,7 @@ static void begin_part(struct ending *ending)
 		ending->n += session_hide(session, ending->tensors + ending->n, 1);
 	}
 	ending->entry.ready = on_ready;
-	ending->entry.is_long = ending->entry.is_lost = false;
+	ending->entry.is_long = false;
 	scheduler_enter(scheduler, &ending->entry, &session->user->order, ending->claim.accesses, ending->claim.n);
 }
 

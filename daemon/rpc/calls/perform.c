@@ -8,20 +8,12 @@
 #include "daemon/rpc/order/line.h"
 #include "daemon/rpc/order/gate.h"
 
-int perform_refuse_lost(struct call *call)
-{
-	return npumem_error_set(call->error, NPUMEM_NOT_FOUND,
-				"a tensor of this request was freed by its owner before the request began");
-}
-
 /* A grant has its place in the order like a write, so that from here on none is taken back before the call's end:
  * what it was found to may do when it came may be less by then. What is there already goes on. */
 static int check_access(struct call *call)
 {
 	if (!call->is_in_scheduler || call->is_committed)
 		return 0;
-	if (call->entry.is_lost && call->binding.n)
-		return perform_refuse_lost(call);
 	return binding_check(&call->binding, call->error);
 }
 
@@ -94,6 +86,11 @@ void perform_go_on(struct call *call, int status)
 void perform_cancel(struct call *call)
 {
 	atomic_store(&call->progress.cancelled, true);
+	/* Of one that waits to read, too, all that is left is an answer, which nobody reads. */
+	if (call->state == CALL_QUEUED && call->step.waits && call->peer->is_closing) {
+		call->is_paused = false;
+		call->state = CALL_RUNNING;
+	}
 	if (!call->withdraw || call->state != CALL_RUNNING)
 		return;
 	call_attribute(call);

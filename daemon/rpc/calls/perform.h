@@ -44,7 +44,4 @@ bool perform_withdraw(struct call_work *work);
  * 0: no thread could have run it, and it is run here. */
 int perform_refuse(const struct call *call, struct npumem_error *error);
 
-/* Refuses a request that has lost a tensor (struct scheduler_entry). */
-int perform_refuse_lost(struct call *call);
-
 #endif

@@ -191,8 +191,7 @@ static int dump_on(struct call *call)
 
 	if (call_is_cancelled(call))
 		return npumem_error_set(call->error, NPUMEM_CANCELLED, "the dump was cancelled");
-	/* What is in the place of a tensor that was freed is not claimed yet. */
-	status = call->entry.is_lost ? 0 : copy_part(call);
+	status = copy_part(call);
 	if (status)
 		return status;
 	if (dumping->dump.done_bytes == dumping->dump.bytes) {
@@ -201,7 +200,6 @@ static int dump_on(struct call *call)
 	}
 	gate_leave_queues(call);
 	claim_restart(&call->claim);
-	call->entry.is_lost = false;
 	status = claim_part(call);
 	return status ? status : perform_go_behind(call, dump_on);
 }

@@ -89,9 +89,19 @@ int resolve_view(struct call *call)
 	return status ? status : reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 }
 
-static int answer_made(struct call *call)
+static int answer_without_state(struct call *call)
 {
-	return call->entry.is_lost ? perform_refuse_lost(call) : answer_bound(call);
+	static const struct device_state unknown;
+
+	append_tensor(call, call->binding.tensors[0], &unknown);
+	return 0;
+}
+
+static int answer_state(struct call *call)
+{
+	/* From here on a thread may work for it. */
+	call->withdraw = NULL;
+	return answer_bound(call);
 }
 
 /* What was made or changed is there, and the session's next requests may use it. The state of a view's bytes,
@@ -109,7 +119,8 @@ static int answer_change(struct call *call)
 	}
 	call->is_committed = true;
 	gate_pass(call);
-	return perform_read_too(call, tensor, answer_made);
+	call->withdraw = answer_without_state;
+	return perform_read_too(call, tensor, answer_state);
 }
 
 int handle_tensors_view(struct call *call)
@@ -308,9 +319,6 @@ int handle_free(struct call *call)
 {
 	int64_t cost = 0;
 
-	/* Views of other users' tensors may have gone with these. */
-	if (call->entry.is_lost)
-		call->binding.n = claim_freed(&call->claim, call->binding.tensors);
 	for (size_t i = 0; i < call->binding.n; i++)
 		cost += device_forget_cost(call->rpc->service->device, call->binding.tensors[i]);
 	for (size_t i = 0; i < call->binding.n; i++)

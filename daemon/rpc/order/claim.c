@@ -277,32 +277,8 @@ int claim_going(struct claim *claim, struct tensor *tensor)
 {
 	const struct record *record = record_of(tensor);
 	bool goes_with_root = !record->is_going && !record->is_gone;
-	struct scheduler_access *access = access_to(claim, goes_with_root ? tensor_root(tensor) : tensor);
 
-	if (!access)
-		return -ENOMEM;
-	access->may_go = true;
-	return 0;
-}
-
-static size_t add_freed(const struct claim *claim, bool are_views, struct tensor **tensors)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < claim->n; i++) {
-		struct tensor *tensor = claim->accesses[i].tensor;
-
-		if (tensor && claim->accesses[i].frees && !tensor->base != are_views)
-			tensors[n++] = tensor;
-	}
-	return n;
-}
-
-size_t claim_freed(const struct claim *claim, struct tensor **tensors)
-{
-	size_t n_views = add_freed(claim, true, tensors);
-
-	return n_views + add_freed(claim, false, tensors + n_views);
+	return access_to(claim, goes_with_root ? tensor_root(tensor) : tensor) ? 0 : -ENOMEM;
 }
 
 /* Where others may lie in the footprint the kernel will be refused, and no request waits for it. */

@@ -85,8 +85,6 @@ int claim_tensor(struct claim *claim, struct tensor *tensor, enum claim_use use)
 int claim_made(struct claim *claim);
 /* Nothing of a tensor that is going but to wait for its free. 0, or -ENOMEM. */
 int claim_going(struct claim *claim, struct tensor *tensor);
-/* Those of CLAIM_FREE that are still there, views first. Returns how many. */
-size_t claim_freed(const struct claim *claim, struct tensor **tensors);
 int claim_op(struct claim *claim, const struct op *op);
 
 #endif

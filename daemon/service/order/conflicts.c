@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "daemon/device/tensors/meetings.h"
-#include "daemon/service/limits.h"
 #include "daemon/service/tensors/record.h"
 
 static bool ranges_meet(const struct tensor_range *a, const struct tensor_range *b)
@@ -28,22 +27,7 @@ static bool is_whole(const struct scheduler_access *access)
 	return !memcmp(&whole, &access->range, sizeof(whole));
 }
 
-bool conflicts_is_owners(const struct scheduler_access *access)
-{
-	return access->entry->user == &record_of(access->tensor)->user->order;
-}
-
-/* Sets has_passed if so. */
-static bool passes(struct scheduler_access *access, const struct scheduler_access *before)
-{
-	if (before->entry->is_started || !conflicts_is_owners(access) || conflicts_is_owners(before))
-		return false;
-	access->has_passed = true;
-	record_queue(access->tensor)->is_passed = true;
-	return true;
-}
-
-static enum conflicts_found find_in_queue(struct scheduler_access *access, struct scheduler_access **at,
+static enum conflicts_found find_in_queue(const struct scheduler_access *access, struct scheduler_access **at,
 					  unsigned *most)
 {
 	/* However many reads of parts wait before it, for whatever else their entries wait. */
@@ -53,15 +37,12 @@ static enum conflicts_found find_in_queue(struct scheduler_access *access, struc
 		if (!*most)
 			return CONFLICTS_UNKNOWN;
 		--*most;
-		if (conflicts_between(before, access)) {
-			if (!passes(access, before))
-				return CONFLICTS_FOUND;
-			continue;
-		}
+		if (conflicts_between(before, access))
+			return CONFLICTS_FOUND;
 		/* An earlier access that conflicts with `access` would also conflict with `before`, which is
 		 * ready. An exception is `frees` with `needs_tensor`, which conflict without a common range. */
-		if (before->is_ready && !before->has_passed && before->entry != access->entry &&
-		    is_whole(before) && !access->frees && !access->needs_tensor)
+		if (before->is_ready && before->entry != access->entry && is_whole(before) && !access->frees &&
+		    !access->needs_tensor)
 			return CONFLICTS_NONE;
 	}
 	return CONFLICTS_NONE;
@@ -107,7 +88,8 @@ bool conflicts_may_elsewhere(const struct scheduler_access *access)
 	return access->footprint || record_of(access->tensor)->n_met_footprints;
 }
 
-enum conflicts_found conflicts_find(struct scheduler_access *access, struct scheduler_access **at, unsigned *most)
+enum conflicts_found conflicts_find(const struct scheduler_access *access, struct scheduler_access **at,
+				    unsigned *most)
 {
 	enum conflicts_found found = find_in_queue(access, at, most);
 
@@ -121,8 +103,5 @@ enum conflicts_found conflicts_find(struct scheduler_access *access, struct sche
 
 bool conflicts_holds_up_all(const struct scheduler_access *access)
 {
-	const struct scheduler_queue *queue = record_queue(access->tensor);
-
-	return access->writes && is_whole(access) && !queue->n_needs_tensor &&
-	       (!queue->has_owners || conflicts_is_owners(access));
+	return access->writes && is_whole(access) && !record_queue(access->tensor)->n_needs_tensor;
 }

@@ -13,14 +13,11 @@ enum conflicts_found { CONFLICTS_NONE, CONFLICTS_FOUND, CONFLICTS_UNKNOWN };
 
 /* Whether an earlier access, or one that has started, conflicts with this one, which is in its queue. Goes on from
  * `*at`, its `prev` at first, towards the front of the queue. CONFLICTS_UNKNOWN: it has compared `*most`, and goes
- * on from `*at` when it is called again. Counts `*most` down. Sets has_passed where the tensor's owner passes
- * others: these hold up nobody but one another until they begin. Else a guest could keep a tensor from its owner
- * by a list that reads it, and waits for a kernel of the guest. */
-enum conflicts_found conflicts_find(struct scheduler_access *access, struct scheduler_access **at, unsigned *most);
+ * on from `*at` when it is called again. Counts `*most` down. */
+enum conflicts_found conflicts_find(const struct scheduler_access *access, struct scheduler_access **at,
+				    unsigned *most);
 /* Whether each later access waits for it. */
 bool conflicts_holds_up_all(const struct scheduler_access *access);
-/* Whether it is the access of a user to a tensor of its own. */
-bool conflicts_is_owners(const struct scheduler_access *access);
 
 /* Whether it may conflict with an access to a root that its own root meets. Most cannot, as no kernel writes the
  * footprint of a tensor that others were placed over safely: a list with a thousand accesses to roots that each

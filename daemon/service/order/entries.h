@@ -17,7 +17,6 @@ struct scheduler_access {
 	bool footprint;	   /* a kernel writes the root, and with it its whole footprint */
 	bool frees;	   /* the root; or the view, or changes it */
 	bool needs_tensor; /* it must exist, even if the range is empty */
-	bool may_go;	   /* it is being freed, and the entry waits for that only */
 
 	/* The scheduler's own. */
 	struct scheduler_entry *entry;
@@ -27,7 +26,6 @@ struct scheduler_access {
 	bool is_ready;
 	bool is_put_off;      /* not ready, and to be checked in another turn */
 	bool is_compared_now; /* may be some user's compared_at */
-	bool has_passed;      /* is free although another user's conflicts with it: that one has not begun */
 };
 
 /* A user's part of the scheduler; zero at first. */
@@ -59,7 +57,6 @@ struct scheduler_user {
 struct scheduler_entry {
 	bool is_exclusive;
 	bool is_long; /* it may run for more than a millisecond */
-	bool is_lost; /* a tensor that it accesses was freed before it began; its owner's to reset */
 	/* Called when it starts, maybe from any call below; again after scheduler_read_too has returned false. */
 	void (*ready)(struct scheduler_entry *entry);
 

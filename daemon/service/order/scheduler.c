@@ -1,8 +1,8 @@
 /* Queues are sorted by arrival; an access that starts moves to the front, past accesses that it does not conflict
- * with. Invariants: entry->n_ready counts its accesses with is_ready; a ready access conflicts with none that has
- * started, and with no earlier one but those that an owner passes; an access that is neither ready nor put off
- * conflicts with such a one, and is checked when one that may have blocked it leaves, or waits again; the first of
- * a queue that waits is checked before the others. */
+ * with. Invariants: entry->n_ready counts its accesses with is_ready; a ready access conflicts with no earlier
+ * one, and with none that has started; an access that is neither ready nor put off conflicts with such a one, and
+ * is checked when one that may have blocked it leaves; the first of a queue that waits is checked before the
+ * others. */
 #include "daemon/service/order/scheduler.h"
 
 #include <assert.h>
@@ -165,13 +165,6 @@ static void hold_behind(struct scheduler *scheduler, const struct scheduler_acce
 	}
 }
 
-static void begin(struct scheduler *scheduler, struct scheduler_access *access)
-{
-	go_in_front(scheduler, access);
-	if (record_queue(access->tensor)->is_passed)
-		hold_behind(scheduler, access);
-}
-
 /* `n` is 1 or -1. */
 static void count_started(struct scheduler *scheduler, struct scheduler_entry *entry, size_t n)
 {
@@ -193,7 +186,7 @@ static void start_if_ready(struct scheduler *scheduler, struct scheduler_entry *
 	count_started(scheduler, entry, 1);
 	for (size_t i = 0; i < entry->n_accesses; i++)
 		if (entry->accesses[i].tensor)
-			begin(scheduler, &entry->accesses[i]);
+			go_in_front(scheduler, &entry->accesses[i]);
 	entry->ready(entry);
 }
 
@@ -300,7 +293,6 @@ static void enqueue(struct scheduler_access *access)
 	record_of(access->tensor)->n_footprints += access->footprint;
 	queue->n_needs_tensor += access->needs_tensor;
 	queue->n_changes += access->writes || access->frees;
-	queue->has_owners |= conflicts_is_owners(access);
 	count_footprints(access->tensor, access->footprint);
 	queue->n_waiting++;
 }
@@ -318,8 +310,6 @@ static void dequeue(struct scheduler *scheduler, struct scheduler_access *access
 	queue->n_changes -= access->writes || access->frees;
 	count_footprints(access->tensor, -(uint32_t)access->footprint);
 	queue->n_waiting -= !access->is_ready;
-	if (!queue->first)
-		queue->has_owners = queue->is_passed = false;
 }
 
 /* Checks each queue once: a list may have a thousand accesses to roots that all meet one. */
@@ -382,7 +372,7 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 		DL_APPEND2(user->exclusive, entry, prev_exclusive, next_exclusive);
 	for (size_t i = 0; i < n; i++) {
 		accesses[i].entry = entry;
-		accesses[i].is_put_off = accesses[i].is_compared_now = accesses[i].has_passed = false;
+		accesses[i].is_put_off = accesses[i].is_compared_now = false;
 		accesses[i].is_ready = !accesses[i].tensor;
 		if (accesses[i].is_ready) {
 			entry->n_ready++;
@@ -530,10 +520,6 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 		go_back(scheduler, &entry->accesses[i]);
 		hold_behind(scheduler, &entry->accesses[i]);
 	}
-	/* What it kept from starting may pass it now, or is before it again. */
-	for (size_t i = 0; i < entry->n_accesses; i++)
-		if (entry->accesses[i].tensor)
-			check_queue(scheduler, entry->accesses[i].tensor, &entry->accesses[i]);
 	/* It may wait for an entry behind an exclusive one, which waited for this one. */
 	pass_on(scheduler, entry->user);
 	return false;
@@ -581,7 +567,6 @@ void scheduler_forget(struct scheduler *scheduler, const struct tensor *root)
 	record_of(root)->n_footprints = 0;
 	for (; access; access = next) {
 		next = access->next;
-		access->entry->is_lost |= !access->may_go;
 		access->tensor = NULL;
 		put_off_remove(&scheduler->put_off, access);
 		if (access->is_ready)

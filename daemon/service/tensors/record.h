@@ -37,8 +37,6 @@ struct scheduler_queue {
 	uint64_t n_waiting : 20;	     /* that are not ready */
 	uint64_t n_needs_tensor : 20;	     /* with `needs_tensor` */
 	uint64_t n_changes : 20;	     /* with `writes` or `frees` */
-	/* Since it was empty: an access of the tensor's owner came; one had has_passed. */
-	uint64_t has_owners : 1, is_passed : 1;
 };
 
 struct record {

@@ -31,7 +31,6 @@ struct request {
 	unsigned root, view;			/* that it frees; that it makes, changes or frees */
 	bool is_due;				/* it has started, and not done what it does then */
 	bool reads_too;				/* it has made or changed the view */
-	bool has_lost;				/* what is_lost should be */
 };
 
 /* What a request that arrives finds. */
@@ -206,9 +205,9 @@ static bool waits_for_frees(struct request *request)
 {
 	unsigned root = below(ROOTS), view = some_view(VIEW_GOES);
 	if (view < VIEWS)
-		access_to(request, s.views[view])->may_go = true;
+		access_to(request, s.views[view]);
 	if (s.goes[root])
-		access_to(request, s.roots[root])->may_go = true;
+		access_to(request, s.roots[root]);
 	return request->n > 0;
 }
 
@@ -222,7 +221,7 @@ static bool makes_view(struct request *request)
 	if (is_found(view ^ 1))
 		access_to(request, s.views[view ^ 1]);
 	if (going < VIEWS && below(2))
-		access_to(request, s.views[going])->may_go = true;
+		access_to(request, s.views[going]);
 	access_to(request, NULL);
 	request->entry.user = user(view_owner(view));
 	request->view = view;
@@ -288,14 +287,11 @@ static void give_up(struct request *request)
 			leave(request);
 }
 
-/* Only requests that have not started lose it. */
+/* Who has it in its queue waits for its end only. */
 static void forget(const struct request *by, const struct tensor *tensor)
 {
-	for (struct scheduler_access *at = record_queue(tensor)->first; at; at = at->next) {
-		struct request *request = (struct request *)at->entry;
-		request->has_lost |= !at->may_go;
-		ck_assert(request == by || !request->entry.is_started);
-	}
+	for (struct scheduler_access *at = record_queue(tensor)->first; at; at = at->next)
+		ck_assert(at->entry == &by->entry || !at->entry->is_started);
 	scheduler_forget(s.scheduler, tensor);
 }
 
@@ -328,9 +324,8 @@ static void read_too(struct request *request)
 /* Requests that arrive from now on use the view. */
 static void make_view(struct request *request)
 {
-	s.states[request->view] = request->has_lost ? VIEW_NONE : VIEW_THERE;
-	if (!request->has_lost)
-		scheduler_add_made(s.scheduler, &request->accesses[request->n - 1], s.views[request->view]);
+	s.states[request->view] = VIEW_THERE;
+	scheduler_add_made(s.scheduler, &request->accesses[request->n - 1], s.views[request->view]);
 }
 
 static void go_on(struct request *request)
@@ -338,12 +333,11 @@ static void go_on(struct request *request)
 	bool is_first = !request->reads_too;
 	if (is_first && request->begin == makes_view)
 		make_view(request);
-	if (is_first && !request->has_lost && (request->begin == makes_view || request->begin == changes_view)) {
+	if (is_first && (request->begin == makes_view || request->begin == changes_view)) {
 		read_too(request);
 		return;
 	}
-	/* A view may have gone with its root. */
-	if (request->begin == frees_view && request->accesses[1].tensor)
+	if (request->begin == frees_view)
 		forget_view(request, request->view);
 	if (request->begin == frees_root)
 		forget_root(request, request->root);
@@ -392,22 +386,10 @@ static bool run_turn(void)
 
 /* ---- what a walk over all accesses says ---- */
 
-static bool is_owners(const struct scheduler_access *access)
-{
-	return access->entry->user == &record_of(access->tensor)->user->order;
-}
-
-/* Whether `access` waits for `before`, which is in front of it. */
-static bool is_in_the_way(const struct scheduler_access *before, const struct scheduler_access *access)
-{
-	return conflicts_between(before, access) &&
-	       (before->entry->is_started || !is_owners(access) || is_owners(before));
-}
-
 static bool waits_in_queue(const struct scheduler_access *access)
 {
 	for (const struct scheduler_access *before = access->prev; before; before = before->prev)
-		if (is_in_the_way(before, access))
+		if (conflicts_between(before, access))
 			return true;
 	return false;
 }
@@ -456,7 +438,6 @@ static void check_queue(const struct tensor *tensor)
 		n_waiting += !at->is_ready;
 		n_needs_tensor += at->needs_tensor;
 		n_changes += at->writes || at->frees;
-		ck_assert(queue->has_owners || !is_owners(at));
 	}
 	ck_assert_ptr_eq(queue->last, last);
 	ck_assert_ptr_eq(queue->last_started, last_started);
@@ -493,7 +474,6 @@ static void check_request(const struct request *request)
 	ck_assert_uint_eq(entry->n_ready, n_ready);
 	ck_assert(!entry->is_started || n_ready == request->n);
 	ck_assert(!request->is_due || entry->is_started);
-	ck_assert(entry->is_lost == request->has_lost);
 	if (n_ready == request->n && !entry->is_started && !entry->is_exclusive)
 		ck_assert_msg(entry->held_in, "seed %u: ready, neither started nor held", (unsigned)s.seed);
 }
@@ -507,7 +487,7 @@ static void check_compared(const struct scheduler_user *user)
 		return;
 	ck_assert(user->compared->is_put_off && user->compared->tensor);
 	for (at = user->compared->prev; at && at != user->compared_at; at = at->prev)
-		ck_assert_msg(!is_in_the_way(at, user->compared), "seed %u: a conflict was missed",
+		ck_assert_msg(!conflicts_between(at, user->compared), "seed %u: a conflict was missed",
 			      (unsigned)s.seed);
 	ck_assert_ptr_eq(at, user->compared_at);
 }
