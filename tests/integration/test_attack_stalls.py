@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from support import Client, Endless, TestCase, beside, dims, fill, free, pb, ref, wait_for
+from support import SLOWER, Client, Endless, TestCase, beside, dims, fill, free, pb, ref, wait_for
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 ALICE, BOB = 12001, 12002
@@ -186,6 +186,32 @@ class Counts(TestCase):
         begin = time.monotonic()
         self.watcher.stat()
         return time.monotonic() - begin
+
+
+class Combs(TestCase):
+    """Every second row of 64 bytes of a large NPU is empty, and a search for a place in there looks at all of them."""
+
+    BYTES = 1 << 30
+    options = ("--npus", "4", "--npu-bytes", str(BYTES))
+
+    def test_a_search_does_not_hold_up_another_uid(self):
+        self.alice, self.bob, self.watcher = self.client(ALICE), self.client(BOB), self.client()
+        comb = pb.Spec(dtype=pb.INT8, shape=dims(self.BYTES // 256 - 2, 5, 1, 64))
+        self.alice.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(spec=comb, dma_only=True)]))
+        longest, found = least(5, self.longest_ms)
+        self.assertLess(longest, 5, found)
+
+    def longest_ms(self):
+        """The processor time of the longest turn while a place is searched, by a uid whose requests go on meanwhile."""
+        self.watcher.call(stat=pb.StatRequest(reset=True))
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 4, 1, self.BYTES // 4))
+        request = pb.AllocRequest(tensors=[pb.Allocation(spec=spec, dma_only=True, reuse=pb.IF_SAFE)])
+        searches = self.alice.post({"alloc": request})
+        while not select.select([self.alice.sock], [], [], 0)[0]:
+            self.bob.call(info=pb.InfoRequest())
+        (answer,) = self.alice.answers(searches)
+        self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED, answer.message)
+        return self.watcher.call(**DETAILS).stat.loop.longest_cpu_ns / 1e6 / SLOWER
 
 
 class Turns(TestCase):

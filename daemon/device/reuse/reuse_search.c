@@ -117,39 +117,41 @@ static void add_bits(struct reuse_search *search, int64_t from, const uint64_t *
 }
 
 /* Adds whole units. */
-static void add_range(struct reuse_search *search, int64_t from, int64_t to)
+static void add_range(struct reuse_search *search, int64_t from, int64_t to, int64_t *steps)
 {
 	int64_t first = (from - map_from(search)) / search->unit, end = (to - map_from(search)) / search->unit;
+	*steps -= (end - first) / 64 / WORDS_PER_STEP;
 	set_range(search->taken, first, end);
 	if (search->unit > 1)
 		set_range(search->taken_ahead, first, end);
 }
 
-/* Adds what a mask has; from one look to the next by whole units, and by words where a unit is a byte. */
-static void add_mask(struct reuse_search *search, const struct kind_mask *mask, int64_t *steps)
+/* Adds the next bytes of the tensor at hand: from one look to the next by whole units, and by words where a unit
+ * is a byte. */
+static void add_bytes(struct reuse_search *search, int64_t *steps)
 {
 	enum { SOLID_BYTES = 512 };
+	struct reuse_search_other *other = &search->other;
+	const struct kind_mask *mask = &other->mask;
 	int64_t base = map_from(search), grain = search->unit > 64 ? search->unit : 64;
-	int64_t at = mask->from > base ? base + (mask->from - base) / grain * grain : base;
-	int64_t end = mask->to < map_to(search) ? mask->to : map_to(search);
+	int64_t at = other->at, end = other->end;
 	uint64_t bits[KIND_MASK_WORDS];
 	bool in;
-	for (; at < end; --*steps) {
-		int64_t until = kind_mask_until(mask, at > mask->from ? at : mask->from, &in);
-		int64_t whole = base + ((until < end ? until : end) - base) / grain * grain;
-		if (!in && until >= end)
-			return;
-		if (whole > at && (!in || (at >= mask->from && whole - at >= SOLID_BYTES))) {
-			if (in)
-				add_range(search, at, whole);
-			at = whole;
-			continue;
-		}
+	--*steps;
+	int64_t until = kind_mask_until(mask, at > mask->from ? at : mask->from, &in);
+	int64_t whole = base + ((until < end ? until : end) - base) / grain * grain;
+	if (!in && until >= end) {
+		other->at = end;
+	} else if (whole > at && (!in || (at >= mask->from && whole - at >= SOLID_BYTES))) {
+		if (in)
+			add_range(search, at, whole, steps);
+		other->at = whole;
+	} else {
 		int64_t n = (end - at + grain - 1) / grain * (grain / 64);
 		n = n < KIND_MASK_WORDS ? n : KIND_MASK_WORDS;
 		kind_mask_bits(mask, at, (unsigned)n, bits);
 		add_bits(search, at, bits, (unsigned)n);
-		at += 64 * n;
+		other->at = at + 64 * n;
 	}
 }
 
@@ -161,29 +163,41 @@ static bool is_hard(const struct reuse_search *search, const struct tensor *tens
 	       (wish->reuse == NPUMEM_IF_SAFE && !wish->any_writer && !tensor_is_dma_only(tensor));
 }
 
-/* Adds what of a tensor is in the way of the part. */
-static void add_tensor(struct reuse_search *search, const struct tensor *tensor, int64_t *steps)
+/* Takes a tensor in hand, if it is in the way of this part. */
+static void begin_tensor(struct reuse_search *search, const struct tensor *tensor)
 {
 	const struct npumem_geometry *geometry = &search->device->options.geometry;
-	const struct reuse_search_part *part = &search->parts[search->part];
-	const struct npumem_place *place = TENSOR_PLACE(tensor);
+	struct reuse_search_other *other = &search->other;
 	bool hard = is_hard(search, tensor);
-	unsigned kinds = hard					? KINDS_FOOTPRINT
-			 : search->wish.reuse == NPUMEM_IF_SAFE ? KINDS_DATA | NPUMEM_BYTE_PADDING
-								: KINDS_DATA;
-	struct npu_groups groups;
-	struct kind_mask mask;
-	--*steps;
 	if (hard != (search->part == 0))
 		return;
-	npu_groups_init(&groups, geometry);
-	npu_groups_cut(&groups, geometry, place, kinds);
-	for (unsigned i = 0; i < groups.n; i++) {
-		if (groups.first[i] >= part->end_npu || groups.first[i + 1] <= part->npu)
-			continue;
-		kind_mask_init(&mask, geometry, place, place->offset, groups.first[i], kinds);
-		add_mask(search, &mask, steps);
-	}
+	other->kinds = hard				      ? KINDS_FOOTPRINT
+		       : search->wish.reuse == NPUMEM_IF_SAFE ? KINDS_DATA | NPUMEM_BYTE_PADDING
+							      : KINDS_DATA;
+	other->place = tensor_place(tensor);
+	other->group = 0;
+	npu_groups_init(&other->groups, geometry);
+	npu_groups_cut(&other->groups, geometry, &other->place, other->kinds);
+}
+
+/* Begins with the tensor at hand on its next NPUs that the part has, too. False: there are none. */
+static bool next_group(struct reuse_search *search)
+{
+	const struct reuse_search_part *part = &search->parts[search->part];
+	struct reuse_search_other *other = &search->other;
+	const struct npumem_place *place = &other->place;
+	const int64_t *npu;
+	do {
+		if (other->group == other->groups.n)
+			return false;
+		npu = &other->groups.first[other->group++];
+	} while (npu[0] >= part->end_npu || npu[1] <= part->npu);
+	kind_mask_init(&other->mask, &search->device->options.geometry, place, place->offset, npu[0],
+		       other->kinds);
+	int64_t base = map_from(search), to = map_to(search), grain = search->unit > 64 ? search->unit : 64;
+	other->at = place->offset > base ? base + (place->offset - base) / grain * grain : base;
+	other->end = place_end(place) < to ? place_end(place) : to;
+	return true;
 }
 
 /* ---- offsets ---- */
@@ -339,13 +353,20 @@ static bool end_part(struct reuse_search *search)
 	return false;
 }
 
-/* One tensor that is in the way, if there is one more. */
+/* A bounded piece of what is in the way, if there is more. */
 static void collect(struct reuse_search *search, int64_t *steps)
 {
+	if (search->other.at < search->other.end) {
+		add_bytes(search, steps);
+		return;
+	}
+	if (next_group(search))
+		return;
 	const struct tensor *tensor =
 		overlap_next(search->device, map_from(search), map_to(search) - map_from(search), &search->cursor);
+	--*steps;
 	if (tensor)
-		add_tensor(search, tensor, steps);
+		begin_tensor(search, tensor);
 	else
 		begin_gathering(search);
 }

@@ -19,6 +19,16 @@ struct reuse_search_part {
 	struct strided_box box;
 };
 
+/* A tensor that is in the way, while it is being added. */
+struct reuse_search_other {
+	struct npumem_place place; /* a copy, as it may go meanwhile */
+	unsigned kinds;		   /* of its bytes that are in the way */
+	struct npu_groups groups;
+	unsigned group;	       /* the next of them */
+	struct kind_mask mask; /* of the one before */
+	int64_t at, end;       /* the offsets of the mask that are not added yet */
+};
+
 enum { REUSE_SEARCH_PARTS_MAX = 1 + 2 * (KIND_MASK_CUTS + 1) };
 
 /* Private. */
@@ -42,9 +52,10 @@ struct reuse_search {
 	enum { REUSE_SEARCH_CLEAR, REUSE_SEARCH_COLLECT, REUSE_SEARCH_COPY, REUSE_SEARCH_GATHER } phase;
 	uint64_t *piece, *pieces_end; /* what is left to be cleared, or to be copied to */
 	struct overlap_cursor cursor; /* over what is in the way */
-	unsigned axis;		      /* being gathered: 0 is the run, the last axis of the box is 1 */
-	int64_t have;		      /* steps of it that are */
-	int64_t found;		      /* bytes */
+	struct reuse_search_other other;
+	unsigned axis; /* being gathered: 0 is the run, the last axis of the box is 1 */
+	int64_t have;  /* steps of it that are */
+	int64_t found; /* bytes */
 };
 
 /* Looks for a place; `place` need not be anywhere. 0; RESOURCE_EXHAUSTED, saying so: the tensor is too large to be
