@@ -22,6 +22,7 @@ enum {
 	GROWTH = 4,
 	SLACK_WORDS = KIND_MASK_WORDS + 2,
 	WORDS_PER_STEP = 1024, /* that one step shifts */
+	TANGLED_STEPS = 64,    /* that a look at strides which do not nest counts for: it takes up to 40 us */
 	PIECE_WORDS = 256, /* that one step clears or copies: half a page, which the host may have to find first */
 };
 
@@ -137,7 +138,7 @@ static void add_bytes(struct reuse_search *search, int64_t *steps)
 	int64_t at = other->at, end = other->end;
 	uint64_t bits[KIND_MASK_WORDS];
 	bool in;
-	--*steps;
+	*steps -= other->steps;
 	int64_t until = kind_mask_until(mask, at > mask->from ? at : mask->from, &in);
 	int64_t whole = base + ((until < end ? until : end) - base) / grain * grain;
 	if (!in && until >= end) {
@@ -180,6 +181,15 @@ static void begin_tensor(struct reuse_search *search, const struct tensor *tenso
 	npu_groups_cut(&other->groups, geometry, &other->place, other->kinds);
 }
 
+static bool is_tangled(const struct kind_mask *mask)
+{
+	for (unsigned part = 0; part < KIND_MASK_PARTS; part++)
+		for (unsigned i = 0; i < mask->n[part]; i++)
+			if (mask->boxes[part][i].n_tangled)
+				return true;
+	return false;
+}
+
 /* Begins with the tensor at hand on its next NPUs that the part has, too. False: there are none. */
 static bool next_group(struct reuse_search *search)
 {
@@ -194,6 +204,7 @@ static bool next_group(struct reuse_search *search)
 	} while (npu[0] >= part->end_npu || npu[1] <= part->npu);
 	kind_mask_init(&other->mask, &search->device->options.geometry, place, place->offset, npu[0],
 		       other->kinds);
+	other->steps = is_tangled(&other->mask) ? TANGLED_STEPS : 1;
 	int64_t base = map_from(search), to = map_to(search), grain = search->unit > 64 ? search->unit : 64;
 	other->at = place->offset > base ? base + (place->offset - base) / grain * grain : base;
 	other->end = place_end(place) < to ? place_end(place) : to;

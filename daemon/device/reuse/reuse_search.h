@@ -26,6 +26,7 @@ struct reuse_search_other {
 	struct npu_groups groups;
 	unsigned group;	       /* the next of them */
 	struct kind_mask mask; /* of the one before */
+	int64_t steps;	       /* that a look at it counts for */
 	int64_t at, end;       /* the offsets of the mask that are not added yet */
 };
 
