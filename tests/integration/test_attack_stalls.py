@@ -188,8 +188,6 @@ class Counts(TestCase):
         return time.monotonic() - begin
 
 
-class Combs(TestCase):
-    """Every second row of 64 bytes of a large NPU is empty, and a search for a place in there looks at all of them."""
 class LargeSearches(TestCase):
     """A search for a place looks at all of a tensor that is in the way on large NPUs."""
 
