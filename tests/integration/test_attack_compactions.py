@@ -290,7 +290,8 @@ class Compactions(TestCase):
         self.assertEqual([answer.status for answer in compacts.answers([compaction])], [pb.OK])
         self.assertTrue(all(answer.status == pb.OK for answer in bob.answers(crowd)))
         total = time.monotonic() - begin
-        self.assertLess(waited, total / 4)
+        # On a slow machine most of them have ended before the kernel is cancelled.
+        self.assertLess(waited, max(total / 4, 0.02))
 
 
 @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
