@@ -14,7 +14,8 @@ import time
 import unittest
 import zlib
 
-from support import NPUMEMD, SECONDS, Client, TestCase, dims, frame, is_alive, pb, run_as, silenced, wait_for
+from support import (NPUMEMD, SECONDS, Client, Convolution, TestCase, alloc, dims, fill, frame, is_alive, pb, ref, run_as,
+                     silenced, submit, wait_for)
 
 CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 ALICE, BOB = 12001, 12002
@@ -300,6 +301,36 @@ class Record(RecordCase):
         self.assertEqual(run_as(BOB, bob), "well")
         self.assertEqual(self.stop(process), 0, text())
         self.same("--npus", "16")
+        self.same()
+
+    def test_a_change_whose_answer_waits(self):
+        """The answer of a change of a view waits for a list that writes the view's bytes, and the list for a kernel. A
+        request that uses the change is answered first: it is behind the change in the record."""
+
+        def view(base, name, first, end):
+            request = pb.ViewRequest(tensor=ref(base), name=name, to=dims(1, 8, end, 16))
+            getattr(request, "from").h = first
+            return {"view": request}
+
+        worker, writer, user = (self.client() for _ in range(3))
+        process, text = self.start()
+        kernel = Convolution(worker, 0.5)
+        user.call(**alloc("r", (1, 8, 2, 16)))
+        user.call(**fill("r", 1))
+        for name, end in ("row", 1), ("old", 2):
+            user.call(**view("r", name, 0, end))
+        run = worker.post(kernel.call())
+        worker.answers(worker.post({"info": pb.InfoRequest()}))
+        waits = writer.post(submit(fill("out", 1), fill("row", 7)))
+        writer.answers(writer.post({"info": pb.InfoRequest()}))
+        rename = pb.RenameRequest(tensor=ref("old"), name="new")
+        changes = user.post(view("r", "made", 0, 2), {"rename": rename})
+        user.answers(user.post(view("made", "part", 1, 2), alloc("old")))
+        self.assertFalse(set(user.early).intersection(changes))
+        worker.answers(run)
+        writer.answers(waits)
+        self.assertEqual([answer.status for answer in user.answers(changes)], [pb.OK] * 2)
+        self.assertEqual(self.stop(process), 0, text())
         self.same()
 
     def test_several_clients_at_once(self):

@@ -54,6 +54,7 @@ struct recording {
 	uint64_t digest;
 	struct recorder_transfer *first, *last; /* owned */
 	const struct segment *shared;		/* that the request shared */
+	bool is_done;				/* it is in the record, before the call's end */
 };
 
 /* How far a dump is (handlers/handle_device.c). */

@@ -80,7 +80,8 @@ static bool is_recorded(const struct call *call, int status)
 	case METHODS_RECORD_RETURN:
 		return !status && call->request->resume->token.len;
 	default:
-		return !call->handle && !(status == NPUMEM_ABORTED && !call->is_started && call->request->again);
+		return !call->recording.is_done && !call->handle &&
+		       !(status == NPUMEM_ABORTED && !call->is_started && call->request->again);
 	}
 }
 
@@ -158,4 +159,12 @@ void recording_end(struct call *call, int status)
 	recorder_add(recorder, &entry);
 	heap_free(call->rpc->heap, expanded);
 	heap_free(call->rpc->heap, entry.answer);
+}
+
+void recording_before_end(struct call *call)
+{
+	reply_end(&call->reply, call->id, call->error);
+	recording_end(call, 0);
+	reply_drop(&call->reply);
+	call->recording.is_done = true;
 }

@@ -2,10 +2,12 @@
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/calls/perform.h"
+#include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/order/gate.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/tensor_page.h"
+#include "daemon/service/observed/recorder.h"
 #include "proto/wire.h"
 #include "proto/convert.h"
 
@@ -104,9 +106,8 @@ static int answer_state(struct call *call)
 	return answer_bound(call);
 }
 
-/* What was made or changed is there, and the session's next requests may use it. The state of a view's bytes,
- * which the call has not accessed so far, is reported in their order. */
-static int answer_change(struct call *call)
+/* The state of a view's bytes, which the call has not accessed so far, is reported in their order. */
+static int answer_after_change(struct call *call)
 {
 	const struct tensor *tensor = call->binding.tensors[0];
 	struct npumem_error refusal = {.status = 0};
@@ -121,6 +122,19 @@ static int answer_change(struct call *call)
 	gate_pass(call);
 	call->withdraw = answer_without_state;
 	return perform_read_too(call, tensor, answer_state);
+}
+
+/* What was made or changed is there, and the next requests may use it. They may be answered before this call: it
+ * is recorded now, without the state, so that a replay has them in this order. */
+static int answer_change(struct call *call)
+{
+	int status = answer_after_change(call);
+
+	if (status != CALL_LATER || !recorder_is_on(&call->rpc->service->recorder))
+		return status;
+	answer_without_state(call);
+	recording_before_end(call);
+	return status;
 }
 
 int handle_tensors_view(struct call *call)
