@@ -141,12 +141,12 @@ struct tensor *device_next(const struct device *device, const struct tensor *aft
  * where that is NULL, to the last slot that it looked at, or to 0 at the end. */
 struct tensor *device_after(const struct device *device, uint64_t *at, unsigned *looks);
 
-/* Whether a tensor can be sealed: all of device_seal that takes time, on any thread. */
+/* Whether a tensor can be sealed; on any thread, as it takes time. 0; INVALID for a view (its base is what can be
+ * sealed); DATA_LOST where bytes are lost; FAILED_PRECONDITION where bytes were never written and the policy refuses
+ * those. */
 int device_seal_check(struct device *device, struct tensor *tensor, const struct error_context *context);
-/* Makes a tensor read-only for good. INVALID for a view (its base is what can be sealed);
- * DATA_LOST where bytes are lost; FAILED_PRECONDITION where bytes were never written and the policy refuses those.
- */
-int device_seal(struct device *device, struct tensor *tensor, const struct error_context *context);
+/* Makes a tensor read-only for good; after device_seal_check, since which no byte of it was written. */
+void device_seal(struct tensor *tensor);
 
 /* What a tensor's bytes are like, for ls and show. */
 struct device_state {

@@ -231,6 +231,40 @@ class LargeSearches(TestCase):
         self.assert_short(layout=pb.COMPACT, shape=dims(1, 4, 1, 4 * MIB))
 
 
+class Seals(TestCase):
+    """Whether a tensor can be sealed is looked up once, on a thread, and not at all of one that is known to be empty."""
+
+    options = ("--npus", "16", "--npu-bytes", str(4 * MIB), "--allow-unchecked-reuse")
+
+    def setUp(self):
+        super().setUp()
+        self.alice, self.watcher = self.client(ALICE), self.client()
+        self.alice.alloc("x", (1, 16, 1, MIB), layout=pb.STRIDED, stride=dims(0, 0, 0, 2))
+
+    def assert_short(self, status):
+        def longest_ms():
+            self.watcher.call(stat=pb.StatRequest(reset=True))
+            self.assertEqual(self.alice.ask(seal=pb.SealRequest(tensor=ref("x"))).status, status)
+            return self.watcher.call(**DETAILS).stat.loop.longest_cpu_ns / 1e6 / SLOWER
+        longest, found = least(3, longest_ms)
+        self.assertLess(longest, 3, found)
+
+    def test_of_what_nobody_has_written(self):
+        self.assert_short(pb.FAILED_PRECONDITION)
+
+    def test_beside_damage_of_others(self):
+        row = dict(dtype=pb.FX8, frac_bits=3, layout=pb.STRIDED, stride=dims(0, 0, 0, 2))
+        host = self.alice.alloc("host", (1, 1, 1, 100), **row)
+        guest = pb.Spec(shape=dims(1, 1, 1, 50), address=host.place.address + 1, **row)
+        self.alice.call(alloc=pb.AllocRequest(
+            tensors=[pb.Allocation(name="guest", spec=guest, reuse=pb.UNCHECKED)]))
+        for name in ("host", "guest", "x"):
+            self.alice.call(**fill(name, 1))
+        operands = [pb.Operand(role=role, tensor=ref("host")) for role in ("in", "out")]
+        self.alice.call(run=pb.RunRequest(kernel=pb.RELU, operands=operands))
+        self.assert_short(pb.OK)
+
+
 class Turns(TestCase):
     options = ("--npu-bytes", str(4 * MIB))
 

@@ -164,7 +164,10 @@ static int refuse(const struct device *device, const struct tensor *tensor, cons
 		hole->look.stopped ||
 		runs_each_in_order(part->geometry, part->place, part->first, part->count, find_hole, hole) ||
 		hole->look.stopped;
-	int64_t missing = stopped ? -1 : unwritten_of(device, part);
+	/* Of a tensor that nothing was ever written to, nobody needs to look at all bytes to count those. */
+	int64_t missing = stopped			 ? -1
+			  : tensor_root(tensor)->touched ? unwritten_of(device, part)
+							 : part_bytes(part);
 	if (missing < 0)
 		return NPUMEM_CANCELLED;
 	error_context_name(context, tensor, name);
@@ -197,7 +200,7 @@ int64_t written_damaged(const struct device *device, const struct tensor *tensor
 			const struct written_watch *watch, int64_t *lost)
 {
 	*lost = 0;
-	if (!device->local.n_damaged)
+	if (!device->local.n_damaged || !tensor_root(tensor)->touched)
 		return 0;
 	const struct part part = {&device->options.geometry, TENSOR_PLACE(tensor), first, count, watch};
 	return damaged_of(device, &part, lost);

@@ -85,7 +85,7 @@ struct tensors_free {
 void tensors_free_begin(struct tensors_free *free, struct tensor *const *tensors, size_t n);
 bool tensors_free_step(struct session *session, struct tensors_free *free);
 
-/* Makes a tensor read-only for good. Returns device_seal's status. */
+/* Makes a tensor read-only for good, after device_seal_check. 0 or RESOURCE_EXHAUSTED. */
 int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error);
 
 /* Renames a tensor that no thread uses. 0, also if it has this name; INVALID (`name` is not valid, or the tensor

@@ -190,22 +190,21 @@ TEST(sealing)
 	tensor->owner = "weights";
 	ck_assert_int_eq(rig_write_some(&rig, tensor, 0, 7, "1234567"), 0);
 	npumem_error_clear(&rig.error);
-	rig_fails(&rig, device_seal(rig.device, tensor, &rig.context), NPUMEM_FAILED_PRECONDITION,
+	rig_fails(&rig, rig_seal(&rig, tensor), NPUMEM_FAILED_PRECONDITION,
 		  "weights has bytes that were never written: 5 of 12, the first at offset 1 of NPU 1");
 	ck_assert(!tensor->sealed);
 	struct device_slice slice = {.to = tensor_place(tensor).shape};
 	ck_assert_int_eq(device_view_slice(rig.device, tensor, &slice, &view, &rig.context), 0);
 	npumem_error_clear(&rig.error);
-	rig_fails(&rig, device_seal(rig.device, view, &rig.context), NPUMEM_INVALID,
-		  "is a view: seal its base, weights");
+	rig_fails(&rig, rig_seal(&rig, view), NPUMEM_INVALID, "is a view: seal its base, weights");
 	ck_assert_int_eq(rig_fill(&rig, tensor, 3), 0);
-	ck_assert_int_eq(device_seal(rig.device, tensor, &rig.context), 0);
-	ck_assert_int_eq(device_seal(rig.device, tensor, &rig.context), 0);
+	ck_assert_int_eq(rig_seal(&rig, tensor), 0);
+	ck_assert_int_eq(rig_seal(&rig, tensor), 0);
 	rig_fails(&rig, rig_fill(&rig, view, 3), NPUMEM_FAILED_PRECONDITION,
 		  "is sealed: it is read-only until it is freed");
 	/* Where unwritten bytes are no reason to refuse, they are none here. */
 	rig_reopen_with(&rig, 2, 1024, (struct device_options){.uninitialized = NPUMEM_WARN});
-	ck_assert_int_eq(device_seal(rig.device, rig_place(&rig, &request), &rig.context), 0);
+	ck_assert_int_eq(rig_seal(&rig, rig_place(&rig, &request)), 0);
 }
 
 TEST(memory_needed)

@@ -201,7 +201,7 @@ static inline void step_seal(struct model *model, struct tensor *tensor, struct 
 {
 	int64_t missing = bytemap_count(&model->map, t, model->map.written, false, 0, t->n_elements);
 	npumem_error_clear(&model->rig.error);
-	int status = device_seal(model->rig.device, tensor, &model->rig.context);
+	int status = rig_seal(&model->rig, tensor);
 	int expected = missing ? NPUMEM_FAILED_PRECONDITION : 0;
 	if (bytemap_lost(&model->map, t, 0, t->n_elements))
 		expected = NPUMEM_DATA_LOST;

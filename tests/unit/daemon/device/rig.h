@@ -251,6 +251,14 @@ static inline int rig_fill(struct rig *rig, struct tensor *tensor, int64_t value
 	return rig_op(rig);
 }
 
+static inline int rig_seal(struct rig *rig, struct tensor *tensor)
+{
+	int status = device_seal_check(rig->device, tensor, &rig->context);
+	if (!status)
+		device_seal(tensor);
+	return status;
+}
+
 static inline int rig_copy(struct rig *rig, struct tensor *to, struct tensor *from)
 {
 	rig->op = (struct op){.kind = OP_COPY, .tensor = to, .source = from};

@@ -334,7 +334,7 @@ TEST(those_that_take_none)
 	ck_assert_int_gt(counts.lent, 0);
 	device_state(rig->device, stage.in, &state);
 	device_at(rig->device, 1, 0, &owner, 1);
-	ck_assert_int_eq(device_seal(rig->device, stage.in, &rig->context), 0);
+	ck_assert_int_eq(rig_seal(rig, stage.in), 0);
 	ck_assert_int_eq(rig_copy(rig, stage.out, stage.in), 0);
 	rig_sound(rig);
 	/* Nor does anything that frees, whatever it cuts. */

@@ -275,7 +275,7 @@ TEST(no_output_of_a_kernel)
 	rig_fails(&rig, rig_relu(&rig, stage.in, view), NPUMEM_FAILED_PRECONDITION, "is dma_only");
 	stage.out->dma_only = false;
 	ck_assert_int_eq(rig_fill(&rig, stage.out, 1), 0);
-	ck_assert_int_eq(device_seal(rig.device, stage.out, &rig.context), 0);
+	ck_assert_int_eq(rig_seal(&rig, stage.out), 0);
 	rig_fails(&rig, rig_relu(&rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION, "out is sealed");
 	ck_assert_int_eq(rig_relu(&rig, stage.in, view), NPUMEM_FAILED_PRECONDITION);
 	/* As an input it is fine. */

@@ -43,7 +43,7 @@ TEST(nobody_notices)
 		ramp[i] = (uint8_t)(i * 7);
 	ck_assert_int_eq(rig_write(&rig, a, ramp), 0);
 	ck_assert_int_eq(rig_write_some(&rig, b, 0, 300, ramp), 0);
-	ck_assert_int_eq(device_seal(rig.device, a, &rig.context), 0);
+	ck_assert_int_eq(rig_seal(&rig, a), 0);
 	struct device_slice slice = {{0, 1, 0, 100}, {1, 2, 1, 120}};
 	ck_assert_int_eq(device_view_slice(rig.device, a, &slice, &view, &rig.context), 0);
 	uint64_t handle = a->handle;

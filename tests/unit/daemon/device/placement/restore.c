@@ -40,7 +40,7 @@ static void open_stage(struct rig *rig)
 	const struct npumem_dims shape = {1, 2, 4, 4};
 	ck_assert_int_eq(device_view_reshape(rig->device, view, &shape, &again, &rig->context), 0);
 	ck_assert_int_eq(device_view_format(rig->device, matrix, 7, &again, &rig->context), 0);
-	ck_assert_int_eq(device_seal(rig->device, matrix, &rig->context), 0);
+	ck_assert_int_eq(rig_seal(rig, matrix), 0);
 }
 
 static struct device *new_device(struct rig *rig, void *memory)
@@ -510,7 +510,7 @@ TEST(lost_bytes)
 	ck_assert_int_eq(rig_copy(&rig, out, in), NPUMEM_DATA_LOST);
 	ck_assert_int_eq(rig_relu(&rig, in, out), NPUMEM_DATA_LOST);
 	ck_assert_int_eq(rig_field(&rig, "lost_bytes"), 5);
-	ck_assert_int_eq(device_seal(rig.device, in, &rig.context), NPUMEM_DATA_LOST);
+	ck_assert_int_eq(rig_seal(&rig, in), NPUMEM_DATA_LOST);
 	ck_assert(!in->sealed);
 	restart(&rig, false);
 	in = device_find(rig.device, 1);

@@ -81,7 +81,7 @@ TEST(somebody_may_write)
 		    "seal the other tensor, or allocate it dma_only; and allocate the new one dma_only");
 	/* Sealed is as good as dma_only. */
 	ck_assert_int_eq(rig_fill(&rig, host, 1), 0);
-	ck_assert_int_eq(device_seal(rig.device, host, &rig.context), 0);
+	ck_assert_int_eq(rig_seal(&rig, host), 0);
 	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION,
 		    "a kernel may write the new tensor, whose footprint overlaps that of host on NPU 3, bytes 20 "
 		    "to 79; "
