@@ -184,6 +184,29 @@ class Grants(TestCase):
         self.as_uid(ALICE, lambda client: client.call(free=pb.FreeRequest(tensors=[ref("x")])))
         self.as_uid(BOB, lambda client: self.assertEqual(client.names(), []))
 
+    def test_a_view_of_a_granted_view(self):
+        """A view of one's own could not be read without a right to the root, so that it is not made."""
+
+        def alice(client):
+            client.call(view=view("x", "part"))
+            client.call(grant=pb.GrantRequest(tensor=ref("part"), uid=BOB, access=pb.ACCESS_WRITE))
+
+        def bob(client):
+            assert client.call(read=pb.ReadRequest(tensor=ref(f"{ALICE}:part"))).done.data == b"\3" * 64
+            response = client.ask(view=view(f"{ALICE}:part", "mine"))
+            assert response.status == pb.PERMISSION_DENIED, response
+            assert f"{ALICE}:part, and not its base, a tensor of uid {ALICE}" in response.message, response
+            assert client.names() == ["part"], client.names()
+
+        def bob_with_the_root(client):
+            client.call(view=view(f"{ALICE}:part", "mine"))
+            assert client.call(read=pb.ReadRequest(tensor=ref("mine"))).done.data == b"\3" * 64
+
+        self.as_uid(ALICE, alice)
+        self.as_uid(BOB, bob)
+        self.grant(pb.ACCESS_READ)
+        self.as_uid(BOB, bob_with_the_root)
+
     def test_a_view_says_nothing_of_bytes_that_may_not_be_read_any_more(self):
         def told(client):
             view_of_x = client.call(list=pb.ListRequest()).list.tensors[0]

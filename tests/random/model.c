@@ -154,6 +154,11 @@ static unsigned right_to_bytes(const struct model *model, const struct model_ten
 	return right < behind ? right : behind;
 }
 
+unsigned model_right_to_root(const struct model *model, unsigned index, unsigned peer)
+{
+	return right_of_uid(&model->tensors[model_root(model, index)], model_uid(model, peer));
+}
+
 int model_find_named(const struct model *model, unsigned uid, unsigned slot)
 {
 	for (int i = 0; i < MODEL_TENSORS; i++)

@@ -60,6 +60,8 @@ struct model_tensor *model_keep(struct model *model, unsigned index, bool bytes)
 
 unsigned model_uid(const struct model *model, unsigned peer);
 unsigned model_right(const struct model *model, const struct model_tensor *tensor, unsigned peer);
+/* Of the peer's uid. A view of its own gives it no more. */
+unsigned model_right_to_root(const struct model *model, unsigned index, unsigned peer);
 /* An index, or -1. */
 int model_find_named(const struct model *model, unsigned uid, unsigned slot);
 int model_find(const struct model *model, unsigned peer, unsigned slot, uint64_t handle);

@@ -120,6 +120,8 @@ bool model_do_view(struct model *model, const struct model_request *from, int st
 	struct model_tensor base = model->tensors[index], *view;
 	unsigned slot = op->refs[0].slot;
 
+	if (!may && model_right_to_root(model, index, from->peer) < MODEL_READ)
+		may = model_bit(NPUMEM__V1__STATUS__PERMISSION_DENIED);
 	if (trace_slot_of(model->trace, from->peer, slot, &uid, &slot) &&
 	    model_find_named(model, model_uid(model, from->peer), slot) >= 0)
 		may |= model_bit(NPUMEM__V1__STATUS__ALREADY_EXISTS);

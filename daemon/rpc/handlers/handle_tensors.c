@@ -83,6 +83,8 @@ int resolve_view(struct call *call)
 		status = binding_find(&call->binding, request->tensor, "the base of a view", ACCESS_READ, &base,
 				      call->error);
 	if (!status)
+		status = access_check_base(call->session, base, call->error);
+	if (!status)
 		status = handler_claim(call, base, CLAIM_EXISTS);
 	if (!status)
 		status = handler_claim_name(call, call->session->uid, request->name);

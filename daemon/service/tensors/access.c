@@ -66,6 +66,22 @@ int access_check(const struct session *session, const struct tensor *tensor, enu
 	return NPUMEM_PERMISSION_DENIED;
 }
 
+int access_check_base(const struct session *session, const struct tensor *base, struct npumem_error *error)
+{
+	const struct tensor *root = tensor_root(base);
+	char name[ERROR_CONTEXT_NAME_BYTES], of_root[ERROR_CONTEXT_NAME_BYTES];
+
+	if (right_of_uid(session->service, session->uid, record_of(root)) >= ACCESS_READ)
+		return 0;
+	access_name(session, base, name, sizeof(name));
+	access_name(session, root, of_root, sizeof(of_root));
+	npumem_error_set(error, NPUMEM_PERMISSION_DENIED,
+			 "uid %" PRIu32 " may use %s, and not its base, %s: it could not read a view of its own",
+			 session->uid, name, of_root);
+	npumem_error_text(error, "tensor", name);
+	return NPUMEM_PERMISSION_DENIED;
+}
+
 /* Splits "UID:NAME". False where what is before the colon is no uid. */
 static bool split_uid(const char *text, uint32_t *uid, const char **name)
 {

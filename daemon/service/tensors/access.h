@@ -30,6 +30,9 @@ int access_find(const struct session *session, const struct access_ref *ref, enu
 /* The check alone; NOT_FOUND: the session does not see it any more. */
 int access_check(const struct session *session, const struct tensor *tensor, enum access_need need,
 		 struct npumem_error *error);
+/* Whether the session could read a view that it makes of `base`, which it may read: a view gives its owner no more
+ * rights than the root does, and `base` may be a view that was granted without its root. 0; PERMISSION_DENIED. */
+int access_check_base(const struct session *session, const struct tensor *base, struct npumem_error *error);
 
 /* Whether the session may know of this tensor, in lists, moves and dumps. */
 bool access_sees(const struct session *session, const struct tensor *tensor);
