@@ -64,16 +64,18 @@ struct place {
 	unsigned term;
 };
 
-static struct place find_place(const struct conv_weights_shape *s, int64_t channel, int64_t tap)
+/* Without a division, which is asked for each weight: terms and depth are powers of two. */
+static struct place find_place(const struct conv_weights_shape *s, int64_t channel, int64_t y, int64_t x)
 {
-	int64_t n_terms = s->ukernel->n_terms, depth = s->ukernel->depth, w = s->phase->w.window.kernel;
-	int64_t term = s->merged ? channel * n_taps(s) + tap : channel;
-	int64_t step = ukernel_step(s->ukernel, term / n_terms);
+	int64_t w = s->phase->w.window.kernel, tap = y * w + x;
+	int64_t term = s->merged ? channel * n_taps(s) + tap : channel, last = s->ukernel->n_terms - 1;
+	int terms = __builtin_ctz(s->ukernel->n_terms), depth = __builtin_ctz(s->ukernel->depth);
+	int64_t step = ukernel_step(s->ukernel, term >> terms);
 	if (s->by_pixels)
-		step = (tap / w * ((s->convolution->n_inputs + n_terms - 1) / n_terms) + step) * w + tap % w;
+		step = (y * ((s->convolution->n_inputs + last) >> terms) + step) * w + x;
 	else if (!s->merged)
-		step = (step / depth * n_taps(s) + tap) * depth + step % depth;
-	return (struct place){step, (unsigned)(term % n_terms)};
+		step = (((step >> depth) * n_taps(s) + tap) << depth) + (step & (s->ukernel->depth - 1));
+	return (struct place){step, (unsigned)(term & last)};
 }
 
 /* A row of a block. */
@@ -89,29 +91,38 @@ static uint8_t *row_step(const struct conv_weights_shape *s, const struct row *r
 
 /* These are false where the rest is no longer wanted. */
 
-/* The taps of one input channel for one output channel. */
-static bool put_taps(const struct conv_weights_shape *s, int64_t o, int64_t i, const struct row *row,
-		     int64_t *pending)
+/* One tap of an input channel for outputs o to o + n - 1, which are the first rows of a block: they lie side by
+ * side on both sides. */
+static bool put_tap(const struct conv_weights_shape *s, int64_t o, int64_t n, int64_t i, int64_t y, int64_t x,
+		    const struct row *first, int64_t *pending)
 {
 	const struct convolution *c = s->convolution;
 	const struct phase_axis *h = &s->phase->h, *w = &s->phase->w;
-	int64_t at = convolution_weight(c, s->phase, o, i), tap = 0;
-	for (int64_t y = 0; y < h->window.kernel; y++, at += h->tap_step * w->kernel)
-		for (int64_t x = 0; x < w->window.kernel; x++, tap++) {
-			int32_t value =
-				weighted_element(c->weights, c->weighted.weight_bytes, at + x * w->tap_step);
-			struct place place = find_place(s, i, tap);
-			uint8_t *step = row_step(s, row, place.step);
-			if (s->ukernel->by_bytes)
-				row_step(s, row, place.step + ukernel_high(s->ukernel))[place.term] =
-					(uint8_t)(value >> 8);
-			if (s->ukernel->weight_bytes == 1)
-				step[place.term] = (uint8_t)value;
-			else
-				((int16_t *)step)[place.term] = (int16_t)value;
-			if (!kernel_look(c->call, 1, pending))
-				return false;
-		}
+	int64_t from = convolution_weight(c, s->phase, o, i) + (y * h->tap_step * w->kernel + x * w->tap_step);
+	int64_t pitch = h->kernel * w->kernel, high_off = ukernel_high(s->ukernel) * UKERNEL_STEP_BYTES;
+	struct place place = find_place(s, i, y, x);
+	struct row row = *first;
+	for (; row.row < n; row.row++, from += pitch) {
+		int32_t value = weighted_element(c->weights, c->weighted.weight_bytes, from);
+		uint8_t *step = row_step(s, &row, place.step);
+		if (s->ukernel->by_bytes)
+			step[high_off + place.term] = (uint8_t)(value >> 8);
+		if (s->ukernel->weight_bytes == 1)
+			step[place.term] = (uint8_t)value;
+		else
+			((int16_t *)step)[place.term] = (int16_t)value;
+	}
+	return kernel_look(c->call, n, pending);
+}
+
+static bool put_block(const struct conv_weights_shape *s, int64_t o, int64_t n, const struct row *first,
+		      int64_t *pending)
+{
+	for (int64_t i = 0; i < s->convolution->n_inputs; i++)
+		for (int64_t y = 0; y < s->phase->h.window.kernel; y++)
+			for (int64_t x = 0; x < s->phase->w.window.kernel; x++)
+				if (!put_tap(s, o, n, i, y, x, first, pending))
+					return false;
 	return true;
 }
 
@@ -141,28 +152,21 @@ static bool sum_up(struct conv_weights *weights, const struct conv_weights_shape
 	const struct convolution *c = s->convolution;
 	int64_t slot = o / c->n_outputs * s->n_slots + o % c->n_outputs, slots = c->groups * s->n_slots;
 	int64_t w = s->phase->w.window.kernel, row_steps = s->n_steps / s->phase->h.window.kernel;
-	int64_t absolute = 0;
+	int64_t absolute = 0, y = 0, x = 0;
 	weights->sums[o] = 0;
 	for (int64_t k = 0; k < s->n_steps >> s->ukernel->by_bytes; k++) {
 		int64_t sum = add_terms(s, row_step(s, row, ukernel_step(s->ukernel, k)), &absolute);
 		weights->sums[o] += sum;
-		if (has_taps(s))
-			weights->taps[(k / row_steps * w + k % w) * slots + slot] += (int32_t)sum;
+		if (has_taps(s)) {
+			weights->taps[(y * w + x) * slots + slot] += (int32_t)sum;
+			x = x + 1 < w ? x + 1 : 0;
+			y += k + 1 == (y + 1) * row_steps;
+		}
 		if (!kernel_look(c->call, s->ukernel->n_terms, pending))
 			return false;
 	}
 	weights->head->most = absolute > weights->head->most ? absolute : weights->head->most;
 	return true;
-}
-
-static bool put_row(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o,
-		    const struct row *row, int64_t *pending)
-{
-	const struct convolution *c = s->convolution;
-	for (int64_t i = 0; i < c->n_inputs; i++)
-		if (!put_taps(s, o, i, row, pending))
-			return false;
-	return sum_up(weights, s, o, row, pending);
 }
 
 static bool put_all(struct conv_weights *weights, const struct conv_weights_shape *s)
@@ -175,8 +179,10 @@ static bool put_all(struct conv_weights *weights, const struct conv_weights_shap
 		for (int64_t block = 0; block < s->n_blocks; block++) {
 			int64_t o = conv_weights_first(s, block), n_outputs = conv_weights_first(s, block + 1) - o;
 			struct row row = {put_at(weights, s, group, block), conv_weights_n_slots(s, block), 0};
+			if (!put_block(s, group * n + o, n_outputs, &row, &pending))
+				return false;
 			for (; row.row < n_outputs; row.row++)
-				if (!put_row(weights, s, group * n + o + row.row, &row, &pending))
+				if (!sum_up(weights, s, group * n + o + row.row, &row, &pending))
 					return false;
 		}
 	return true;

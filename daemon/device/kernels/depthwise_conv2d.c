@@ -341,6 +341,7 @@ const struct kernel kernel_depthwise_conv2d = {
 	.pack_bytes = pack_bytes,
 	.pack = pack,
 	.packed = 1 << CONVOLUTION_WEIGHTS,
+	.pack_steps = CONVOLUTION_PACK_STEPS,
 	.steps = steps,
 	.run = run,
 };

@@ -28,6 +28,7 @@ const struct kernel kernel_group_conv2d = {
 	.pack_bytes = convolve_pack_bytes,
 	.pack = convolve_pack,
 	.packed = 1 << CONVOLUTION_WEIGHTS,
+	.pack_steps = CONVOLUTION_PACK_STEPS,
 	.steps = convolve_steps,
 	.run = convolve_run,
 };

@@ -167,6 +167,8 @@ struct kernel {
 	 */
 	bool (*pack)(const struct kernel_call *call, void *pack);
 	uint32_t packed;
+	/* About how many element steps that takes for each element; 0: 2. */
+	unsigned pack_steps;
 	/* About how many element steps (op_cost's unit) a run takes that has its pack, if it has any, and its
 	 * operands where they are needed; rather too many: the loop itself runs what is short. Of features
 	 * it knows start_npu and n_npus alone. */

@@ -266,6 +266,18 @@ static int no_memory(const struct error_context *context, size_t bytes)
 				"the daemon has no %zu bytes of host memory for this kernel", bytes);
 }
 
+/* What it takes to make the pack, if that has to be made. */
+static int64_t pack_steps_of(const struct op_work *work)
+{
+	enum { PACK_STEPS = 2 };
+	struct tensor *tensors[PACKS_TENSORS];
+	int64_t elements = 0, steps = work->kernel->pack_steps ? work->kernel->pack_steps : PACK_STEPS;
+	unsigned n = work->pack_bytes && !work->pack ? packed_tensors(work, tensors) : 0;
+	for (unsigned i = 0; i < n; i++)
+		elements += tensor_elements(tensors[i]);
+	return elements * steps;
+}
+
 static int64_t steps_of(const struct device *device, struct op_work *work)
 {
 	/* Where an operand lies is known only when it runs, but on how many NPUs. */
@@ -273,7 +285,8 @@ static int64_t steps_of(const struct device *device, struct op_work *work)
 		work->operands[i].features.start_npu = tensor_start_npu(work->tensors[i]);
 		work->operands[i].features.n_npus = device->options.geometry.n_npus;
 	}
-	return work->kernel->steps(&work->call);
+	int64_t steps = work->kernel->steps(&work->call), pack = pack_steps_of(work);
+	return __builtin_add_overflow(steps, pack, &steps) ? INT64_MAX : steps;
 }
 
 /* Of an operation that was not checked: parameters decide about windows and groups, so they are read first.
@@ -284,17 +297,19 @@ static int64_t steps_before_check(const struct device *device, const struct op *
 	const struct error_context quiet = {.error = &ignored};
 	struct op_work work;
 	npumem_error_clear(&ignored);
-	return plan_work(device, op, &work, &quiet) ? 0 : steps_of(device, &work);
+	if (plan_work(device, op, &work, &quiet))
+		return 0;
+	work.pack = NULL;
+	work.pack_bytes = work.kernel->pack_bytes ? work.kernel->pack_bytes(&work.call) : 0;
+	return steps_of(device, &work);
 }
 
-int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed, bool *packs)
+int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed)
 {
 	struct op_work *work = op->work;
 	*packed = NULL;
-	*packs = true;
 	if (!work)
 		return steps_before_check(device, op);
-	*packs = work->pack_bytes && !work->pack;
 	if (work->pack) {
 		struct tensor *tensors[PACKS_TENSORS] = {NULL};
 		packed_tensors(work, tensors);

@@ -231,13 +231,6 @@ static int64_t dma_cost(const struct device *device, const struct op *op)
 	return cost;
 }
 
-/* Products of weights with what they meet, one step each. */
-static int64_t products(int64_t weights, int64_t out, int64_t out_channels)
-{
-	int64_t steps;
-	return __builtin_mul_overflow(out, weights / out_channels, &steps) ? INT64_MAX : steps;
-}
-
 static bool is_output(const struct op_operand *operand)
 {
 	return !memcmp(operand->role, "out", 3);
@@ -254,27 +247,19 @@ static int64_t aliases_cost(const struct op *op)
 
 static int64_t run_cost(struct device *device, const struct op *op)
 {
-	int64_t elements = aliases_cost(op), weights = 0, out = 0, out_channels = 1;
+	int64_t elements = aliases_cost(op);
 	const struct tensor *packed;
-	bool packs;
-	int64_t steps = op_kernel_steps(device, op, &packed, &packs);
+	int64_t steps = op_kernel_steps(device, op, &packed);
 	for (unsigned i = 0; i < op->n_operands; i++) {
 		const struct tensor *tensor = op->operands[i].tensor;
 		int64_t n = tensor_elements(tensor);
 		if (is_output(&op->operands[i])) {
-			out = n;
-			out_channels = tensor_columns(tensor);
 			elements += op_reach_cost(tensor, n) + changes_cost(device, tensor, n) +
 				    page_cost_write(device, tensor, 0, n);
 			continue;
 		}
-		if (!memcmp(op->operands[i].role, "weights", 7) || !memcmp(op->operands[i].role, "right", 5))
-			weights += n;
 		elements += tensor == packed ? look_cost(device, tensor, n) : read_cost(device, tensor, n);
 	}
-	/* What a pack takes is no more than the plain loop over all products. */
-	if (packs && products(weights, out, out_channels) > steps)
-		steps = products(weights, out, out_channels);
 	return __builtin_add_overflow(steps, elements, &steps) ? INT64_MAX : steps;
 }
 

@@ -38,12 +38,13 @@ int op_begins(const struct op *op, const struct error_context *context);
 /* Whether the operation is still wanted, for the looks at what it reads. */
 struct written_watch op_watch(const struct op *op);
 
-/* Of a run: how many element steps its kernel takes, and the tensor that is not reached as its pack was kept, or
- * NULL. *packs: a pack may have to be made first, as is assumed of a run that was not checked. */
-int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed, bool *packs);
+/* Of a run: how many element steps its kernel takes, with the pack that may have to be made first, as is assumed
+ * of a run that was not checked; and the tensor that is not reached as its pack was kept, or NULL. */
+int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed);
 
-/* In op_cost's unit. Of two tensors of one root it is looked at whether they share bytes. Where the offsets of both
- * begin to meet, that takes up to two steps of a walk for each stretch (geometry/intersect.h), 60 ns as measured. */
+/* In op_cost's unit. Of two tensors of one root it is looked at whether they share bytes. Where the offsets of
+ * both begin to meet, that takes up to two steps of a walk for each stretch (geometry/intersect.h), 60 ns as
+ * measured. */
 int64_t op_alias_cost(const struct tensor *a, const struct tensor *b);
 
 /* Checks that many kinds share. */
