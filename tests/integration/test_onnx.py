@@ -236,6 +236,39 @@ class Networks(Folder):
             for name in ("y", "z", "w"):
                 self.assertGreater(noise_db(want[name], got[name]), 55, name)
 
+    def test_masks_of_a_softmax(self):
+        """What only makes elements 0 takes no bits from the others, however it is written."""
+        x = random(0, 6, 1, 2, 4, 8) * 2
+        for value in (-1e4, -1e9, np.finfo(np.float32).min, -np.inf):
+            few = np.tril(np.ones((4, 8), np.float32))
+            few[3] = value < -1e4  # -10000 in a whole line changes nothing in it
+            added = np.where(few, 0, np.float32(value))
+            makers = [
+                [("Add", ["x", "added"], ["s"], {})],
+                [("Where", ["few", "x", "value"], ["s"], {})],
+                [("Max", ["added", "value"], ["a"], {}), ("Unsqueeze", ["a", "0"], ["b"], {}), ("Add", ["b", "x"], ["s"], {})],
+            ]
+            feeds = [{"x": one} for one in x]
+            if np.isfinite(value):
+                makers.append([("Sub", ["1", "m"], ["a"], {}), ("Mul", ["a", "value"], ["b"], {}), ("Add", ["x", "b"], ["s"], {})])
+                feeds = [{"x": one, "m": few[None, None]} for one in x]
+            if value == -1e4:
+                makers.append([("Add", ["x", "m"], ["s"], {})])
+            constants = {"added": added, "few": few > 0, "value": np.float32(value), "1": np.float32(1), "0": np.array([0])}
+            for nodes in makers:
+                used = {name for node in nodes for name in node[1]}
+                inputs = {name: [1, 2, 4, 8] if name == "x" else [1, 1, 4, 8] for name in ("x", "m") if name in used}
+                made = model(
+                    [*nodes, ("Softmax", ["s"], ["y"], {"axis": 3})], inputs, {"y": None}, {n: v for n, v in constants.items() if n in used}
+                )
+                own = [{n: added[None, None] if n == "m" and len(nodes) == 1 else one[n] for n in inputs} for one in feeds]
+                with np.errstate(all="ignore"):
+                    want = np.stack([one["y"] for one in self.floats(made, own)])
+                for dtype, least in (("fx16", 65), ("mixed", 65), ("fx8", 19)):
+                    imported = self.imported(made, {n: np.stack([one[n] for one in own]) for n in inputs}, dtype)
+                    got = np.stack([one["y"] for one in self.outputs(imported, own)])
+                    self.assertGreater(noise_db(want, got), least, (value, nodes, dtype))
+
     def test_powers_of_two(self):
         """A factor or divisor is a view of the same elements, exact to the bit; what is none is multiplied with."""
         nodes = [("Mul", ["x", "8"], ["a"], {}), ("Div", ["a", "32"], ["b"], {}), ("Mul", ["half", "b"], ["y"], {}),

@@ -12,7 +12,7 @@ from typing import Any, Optional
 import numpy as np
 
 from .floats.arithmetic import loss_factors, reduce_axes, softmax_axes
-from .model import Graph, Node
+from .model import Array, Graph, Node
 
 OPSET = 17  # of the nodes that are made
 
@@ -128,8 +128,15 @@ def where(parts: Parts, node: Node) -> Optional[str]:
     condition = parts.graph.constant(node.inputs[0])
     if condition is None:
         return None
-    first = parts.add("Mul", node.inputs[1], parts.constant(condition.astype(np.float32)))
-    return parts.add("Add", first, parts.add("Mul", node.inputs[2], parts.constant(np.logical_not(condition))))
+
+    def where_true(name: str, chosen: Array) -> str:
+        value = parts.graph.constant(name)  # which may be infinite, and 0 times that is no number
+        if value is not None and value.dtype.kind == "f":
+            return parts.constant(np.where(chosen, value, 0))
+        return parts.add("Mul", name, parts.constant(chosen))
+
+    first = where_true(node.inputs[1], condition)
+    return parts.add("Add", first, where_true(node.inputs[2], np.logical_not(condition)))
 
 
 @expansion("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")

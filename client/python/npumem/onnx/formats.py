@@ -206,6 +206,7 @@ def behind(graph: Graph) -> set[str]:
 FIRST_LAYERS = 4
 TABLES = ("Sigmoid", "Softmax", "Tanh")  # operators whose results have 7 or 15 frac_bits
 ONE_TYPE = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean")  # their inputs have the type of their result
+SOFTMAX_FRAC = 2  # with so few frac_bits, fx8 leaves the results of a Softmax less than MIXED_DB
 MIXED_DB = 26.0  # of a value's own rounding to fx8; below it the value is fx16
 
 
@@ -239,8 +240,10 @@ def mixed(graph: Graph, samples: Samples, method: str) -> Policy:
     for node in graph.nodes:
         for name in node.outputs:
             if name and name not in reasons:
-                reasons[name] = reason_of_inputs(graph, samples, node, method) or reason_of(
-                    samples.of(name), method, node.op in TABLES
+                reasons[name] = (
+                    reason_of_inputs(graph, samples, node, method)
+                    or reason_of_softmax(graph, samples, name, method)
+                    or reason_of(samples.of(name), method, node.op in TABLES)
                 )
     wide = {name for name, why in reasons.items() if why.startswith("fx16")}
     return Policy(
@@ -265,6 +268,14 @@ def reason_of_inputs(graph: Graph, samples: Samples, node: Node, method: str) ->
             most = float(np.abs(values).max())
             return f"fx16: {name}, from which it is made, reaches {most:.4g}, which fx8 cannot hold"
     return ""
+
+
+def reason_of_softmax(graph: Graph, samples: Samples, name: str, method: str) -> str:
+    """An error of a Softmax's input is as large in each result, whatever the largest input is."""
+    frac = best(samples.of(name), "fx8", method)
+    if frac < 0 or frac > SOFTMAX_FRAC or all(user.op != "Softmax" for user in graph.users(name)):
+        return ""
+    return f"fx16: a Softmax reads it, and fx8 has steps of {2.0**-frac:g}"
 
 
 def reason_of(values: Array, method: str, has_unit: bool) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from . import activations as compared
-from . import floats, fold, formats, moves, report, rows
+from . import floats, fold, formats, masks, moves, report, rows
 from .formats import Formats, Policy, Samples
 from .lowering import Lowering, Options
 from .model import Array, Graph, ImportRefused, read
@@ -93,6 +93,8 @@ def load(
         fold.equalize(graph)
     given = compared.taken(graph, known, activations, len(feeds)) if activations else {}
     seen = formats.calibrated(graph, feeds[:CALIBRATE_MAX], floats.run)
+    if masks.raised(graph, feeds, seen, dtype):
+        seen = formats.calibrated(graph, feeds[:CALIBRATE_MAX], floats.run)
     policy = formats.chosen(dtype, graph, seen, method)
     name = os.path.splitext(os.path.basename(path))[0]
     net = Network(name)
