@@ -89,6 +89,26 @@ class Networks(Folder):
         old, new = (self.imported(picture(opset), x).network for opset in (9, 13))
         self.assertEqual([one.get("run") for one in old.operations], [one.get("run") for one in new.operations])
 
+    def test_a_model_of_a_newer_exporter(self):
+        """A file version that onnx does not know, with an opset that it knows; opsets up to 22, with what is new in them."""
+        x, c = random(0, 4, 3, 8, 8), {"axes": np.array([2, 3], np.int64), "pads": np.array([1, 1], np.int64), "one": np.array([2], np.int64),
+                                       "scales": np.float32([2, 1.5])}  # fmt: skip
+        made = picture()
+        made.ir_version = 11
+        self.imported(made, random(0, 2, 3, 16, 16))
+        nodes = [("Pad", ["x", "pads", "", "one"], ["p"], {}), ("Resize", ["p", "", "scales"], ["r"], {"mode": "linear", "axes": [2, 3], "antialias": 0}),
+                 ("Gelu", ["r"], ["g"], {"approximate": "tanh"}), ("Split", ["g"], ["a", "b"], {"axis": 2, "num_outputs": 2}), ("Cast", ["a"], ["d"], {"to": 1, "saturate": 1}),
+                 ("ReduceMean", ["d", "axes"], ["y"], {"keepdims": 0}), ("Pad", ["b", "pads", "", "one"], ["z"], {"mode": "wrap"})]  # fmt: skip
+        made = model(nodes, {"x": [1, 3, 8, 8]}, {"y": None, "z": None}, c, opset=22)
+        made.ir_version = 10
+        feeds = [{"x": one[None]} for one in x]
+        want, got = self.floats(made, feeds), self.outputs(self.imported(made, x), feeds)
+        self.assertEqual(want[0]["z"].shape, (1, 3, 12, 12))
+        for name in ("y", "z"):
+            self.assertGreater(noise_db(np.stack([one[name] for one in want]), np.stack([one[name] for one in got])), 55, name)
+        padded = np.pad(x[0], ((0, 0), (1, 1), (0, 0)))
+        self.assertTrue(np.array_equal(want[0]["p"][0], padded))
+
     def test_what_is_folded(self):
         """Pad, Conv, BatchNormalization and Relu are one operation; Mul by a number is in the weights."""
         imported = self.imported(picture(), random(0, 2, 3, 16, 16))

@@ -100,7 +100,15 @@ class Refused(Folder):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f"opset {max(opset, 7)}", done.stdout)
         self.save(self.one_node("Relu", opset=99))
-        self.assert_refused("opset 99", f"up to {onnx.defs.onnx_opset_version()}; export the model", words=self.given)
+        self.assert_refused("opset 99", "up to 22; export the model", words=self.given)
+        made = model([("Resize", ["x", "", "k"], ["y"], {"antialias": 1})], {"x": [1, 2, 3]}, {"y": None}, {"k": np.float32([1, 1, 0.5])}, opset=19)
+        made.ir_version = 9
+        self.save(made)
+        self.assert_refused("(Resize): its antialias is not 0", "export the model with opset", words=self.given)
+        self.save(self.one_node("Relu", opset=19, some=1))
+        self.assert_refused("some", "it has opset 19: export it with opset", words=self.given)
+        self.save(self.one_node("BitwiseNot", opset=19))
+        self.assert_refused("BitwiseNot", "it has opset 19: export it with opset", words=self.given)
 
     def test_data_in_other_files(self):
         """Nothing but the file that was named is read."""

@@ -192,12 +192,12 @@ def fold_limit(graph: Graph, node: Node) -> bool:
 def fold_padding(graph: Graph, node: Node) -> bool:
     """A Pad of zeros before a convolution becomes the padding of it."""
     maker = sole_maker(graph, node)
-    if maker is None or maker.op != "Pad" or node.get("auto_pad", "NOTSET") != "NOTSET":
+    if maker is None or maker.op != "Pad" or any(graph.constant(name) is None for name in maker.inputs[1:] if name) or node.get("auto_pad", "NOTSET") != "NOTSET":
         return False
     value = graph.constant(maker.input(2))
     filled = maker.get("value", 0.0) if value is None else float(value.reshape(-1)[0])
     rank = len(graph.shapes[node.inputs[0]])
-    sides = pad_sides(maker, rank, graph.constant(maker.input(1)))
+    sides = pad_sides(maker, rank, graph.constant(maker.input(1)), graph.constant(maker.input(3)))
     if (
         filled
         or maker.get("mode", "constant") != "constant"

@@ -17,6 +17,8 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import helper, numpy_helper, version_converter
 
+from . import opsets
+
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
@@ -123,29 +125,30 @@ def parsed(path: str) -> onnx.ModelProto:
 
 def names_of(model: onnx.ModelProto) -> list[Any]:
     """All names of nodes and values; one that is no UTF-8 comes as bytes."""
-    graph = model.graph
-    named = [one.name for one in (*graph.input, *graph.output, *graph.initializer, *graph.node)]
-    return named + [name for node in graph.node for name in (node.op_type, *node.input, *node.output)]
+    graphs = list(opsets.all_graphs(model.graph))
+    named = [one.name for graph in graphs for one in (*graph.input, *graph.output, *graph.initializer, *graph.node)]
+    nodes = opsets.all_nodes(model.graph)
+    return named + [name for node in nodes for name in (node.op_type, *node.input, *node.output)]
 
 
 def outside_files(model: onnx.ModelProto) -> list[str]:
     """Constants whose data are in other files: what reads them would open any file below the current folder."""
-    of_nodes = [one.t for node in model.graph.node for one in node.attribute if one.HasField("t")]
-    all_of_them = (*model.graph.initializer, *of_nodes)
+    of_nodes = [one.t for node in opsets.all_nodes(model.graph) for one in node.attribute if one.HasField("t")]
+    all_of_them = [*of_nodes, *(t for graph in opsets.all_graphs(model.graph) for t in graph.initializer)]
     return [t.name for t in all_of_them if t.data_location == onnx.TensorProto.EXTERNAL]
 
 
-def converted(model: onnx.ModelProto, path: str) -> onnx.ModelProto:
-    """The model in an opset that this package reads."""
-    opset = next((one.version for one in model.opset_import if one.domain in DOMAINS), 0)
-    newest = onnx.defs.onnx_opset_version()
+def opset_of(model: onnx.ModelProto, path: str) -> int:
+    opset, newest = next((one.version for one in model.opset_import if one.domain in DOMAINS), 0), opsets.newest()
     if opset < 1:
         raise ImportRefused(f"{path}: the model names no opset of ONNX itself; export it again")
     if opset > newest:
-        raise ImportRefused(
-            f"{path}: opset {opset}, but the installed onnx {onnx.__version__} reads up to {newest}; export the model "
-            f"with opset {newest}"
-        )
+        raise ImportRefused(f"{path}: opset {opset}, but npumem-import reads up to {newest}; export the model with opset {newest}")
+    return int(opset)
+
+
+def converted(model: onnx.ModelProto, opset: int, path: str) -> onnx.ModelProto:
+    """The model in an opset that this package reads."""
     if opset >= OLDEST_OPSET:
         return model
     try:
@@ -157,7 +160,12 @@ def converted(model: onnx.ModelProto, path: str) -> onnx.ModelProto:
         ) from None
 
 
-def checked(model: onnx.ModelProto, path: str) -> None:
+def checked(model: onnx.ModelProto, opset: int, path: str) -> None:
+    known = onnx.defs.onnx_opset_version()
+    remedy = "export it again" if opset <= known else f"it has opset {opset}: export it with opset {known}"
+    refused = opsets.hide(model, opset)
+    if refused:
+        raise ImportRefused(f"{path}: {refused[0]}, which no rule here does; export the model with opset {known}")
     # The checker wants shapes of outputs, which many exporters leave out; the converter wants no wrong ones.
     without = [v.type.tensor_type for v in model.graph.output if not v.type.tensor_type.HasField("shape")]
     for kind in without:
@@ -166,7 +174,8 @@ def checked(model: onnx.ModelProto, path: str) -> None:
         onnx.checker.check_model(model)
     except Exception as problem:  # onnx has several types for what its checker finds
         lines = [line for line in str(problem).splitlines() if line.strip()] or [type(problem).__name__]
-        raise ImportRefused(f"{path}: the model breaks a rule of ONNX: {lines[0]}; export it again") from None
+        raise ImportRefused(f"{path}: the model breaks a rule of ONNX: {lines[0]}; {remedy}") from None
+    opsets.show(model, opset)
     for kind in without:
         kind.ClearField("shape")
 
@@ -258,9 +267,10 @@ def read(
             f"{path}: {len(elsewhere)} constants are in other files ({elsewhere[0]}); save the model as one file: "
             f"onnx.save_model(onnx.load(...), ...)"
         )
-    checked(model, path)
-    model = converted(model, path)
-    opset = next(one.version for one in model.opset_import if one.domain in DOMAINS)
+    opset = opset_of(model, path)
+    checked(model, opset, path)
+    model = converted(model, opset, path)
+    opset = max(opset, OLDEST_OPSET)
     values = {t.name: array_of(t, path) for t in model.graph.initializer}
     declared = {}
     for value in model.graph.input:

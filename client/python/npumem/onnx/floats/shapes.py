@@ -75,13 +75,18 @@ def squeeze(node: Node, x: Array, axes: Optional[Array] = None) -> Array:
     return np.squeeze(x, axes_of(node, axes))
 
 
-def pad_sides(node: Node, rank: int, pads: Optional[Array]) -> list[tuple[int, int]]:
-    sides = integers(node.get("pads") if pads is None else pads)
-    return list(zip(sides[:rank], sides[rank:]))
+def pad_sides(node: Node, rank: int, pads: Optional[Array], axes: Optional[Array] = None) -> list[tuple[int, int]]:
+    """What is added at the begin and the end of each axis."""
+    sides, made = integers(node.get("pads") if pads is None else pads), [(0, 0)] * rank
+    for axis, *side in zip(range(rank) if axes is None else integers(axes), sides, sides[len(sides) // 2 :]):
+        made[axis] = (side[0], side[1])
+    return made
 
 
-def pad(node: Node, x: Array, pads: Optional[Array] = None, value: Optional[Array] = None) -> Array:
-    sides, mode = pad_sides(node, x.ndim, pads), node.get("mode", "constant")
+def pad(
+    node: Node, x: Array, pads: Optional[Array] = None, value: Optional[Array] = None, axes: Optional[Array] = None
+) -> Array:
+    sides, mode = pad_sides(node, x.ndim, pads, axes), node.get("mode", "constant")
     for axis, (begin, end) in enumerate(sides):  # less than 0 cuts
         cut = slice(max(-begin, 0), x.shape[axis] - max(-end, 0))
         x = x[(slice(None),) * axis + (cut,)]
@@ -90,7 +95,7 @@ def pad(node: Node, x: Array, pads: Optional[Array] = None, value: Optional[Arra
     if mode == "constant":
         filled = node.get("value", 0.0) if value is None else value
         return np.pad(x, sides, constant_values=float(np.asarray(filled).reshape(-1)[0]))
-    modes: dict[str, Any] = {"reflect": "reflect", "edge": "edge"}
+    modes: dict[str, Any] = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
     return np.asarray(np.pad(x, sides, mode=modes[mode]))
 
 

@@ -199,6 +199,8 @@ def source(i: int, scale: float, size: int, out: int, mode: str, roi: tuple[floa
         return start * (size - 1) + i * (end - start) * (size - 1) / (out - 1)
     if mode == "pytorch_half_pixel" and out == 1:
         return 0.0
+    if mode == "half_pixel_symmetric":
+        return (i + 0.5) / scale - 0.5 + size / 2 * (1 - out / (scale * size))
     return (i + 0.5) / scale - 0.5
 
 
@@ -254,6 +256,13 @@ def resize_axis(
     return matrix.astype(np.float32), beyond
 
 
+def every(axes: Sequence[int], given: Any, other: list[Any]) -> Any:
+    """Numbers of some axes, and other ones for the rest."""
+    for axis, one in zip(axes, () if given is None else given):
+        other[axis] = one
+    return None if given is None else other
+
+
 def resize_plan(node: Node, shape: Shape, *inputs: Optional[Array]) -> tuple[list[int], list[Array], list[Array]]:
     """Per axis: the new extent, the matrix, and the outputs that are outside."""
     given = [one if one is not None and one.size else None for one in inputs]
@@ -263,6 +272,11 @@ def resize_plan(node: Node, shape: Shape, *inputs: Optional[Array]) -> tuple[lis
         roi, scales, sizes = None, given[0], None
     else:
         roi, scales, sizes = (given + [None] * 3)[:3]
+    if node.get("axes") is not None:  # since opset 18: the others stay as they are
+        axes, n = node.get("axes"), len(node.get("axes"))
+        sizes, scales = every(axes, sizes, list(shape)), every(axes, scales, [1.0] * len(shape))
+        if roi is not None:
+            roi = every(axes, roi[:n], [0.0] * len(shape)) + every(axes, roi[n:], [1.0] * len(shape))
     if sizes is not None:
         new = [int(s) for s in sizes]
         factors = [n / s for n, s in zip(new, shape)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import moves
@@ -124,18 +126,19 @@ def blocks(low: Lowering, node: Node) -> Held:
 def pad(low: Lowering, node: Node) -> Held:
     shape = low.shape(node.inputs[0])
     pads = low.parameter(node, 1, "padding") if node.input(1) else None
-    sides, mode = pad_sides(node, len(shape), pads), node.get("mode", "constant")
+    axes = low.parameter(node, 3, "axes") if node.input(3) else None
+    sides, mode = pad_sides(node, len(shape), pads, axes), node.get("mode", "constant")
     if mode == "constant" and all(begin >= 0 and end >= 0 for begin, end in sides):
         return framed(low, node, sides)
     if mode == "constant":
         raise NoKernel("it pads with a number and cuts at once", "split it into Slice and Pad")
     x, now = low.of(node), list(shape)
-    rules = {"reflect": "reflect", "edge": "edge"}
+    rules: dict[str, Any] = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
     if mode not in rules:
         raise NoKernel(f"its mode is {mode}")
     for axis, side in enumerate(sides):
         if any(side):
-            taken: Array = np.pad(np.arange(shape[axis]), side, mode="reflect" if mode == "reflect" else "edge")
+            taken: Array = np.pad(np.arange(shape[axis]), side, mode=rules[mode])
             form, dim = moves.along(low.net, x, tuple(now), axis)
             x = moves.picked(low.net, form, [int(i) for i in taken], dim)
             now[axis] = len(taken)
