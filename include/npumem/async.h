@@ -65,8 +65,9 @@ unsigned npumem_in_flight(const struct npumem *npumem);
 /* Blocks until all of them are answered. */
 int npumem_flush(struct npumem *npumem, struct npumem_error *error);
 
-/* Cancels a request: a waiting request is dropped, a kernel is stopped if it has not written anything, and the
- * callback gets NPUMEM_CANCELLED. A request that can no longer be stopped gets its usual answer. */
+/* Cancels a request: a waiting request is dropped, and a running operation is stopped. The callback gets
+ * NPUMEM_CANCELLED. Bytes that the operation had written count as never written; so do all outputs of a kernel that had
+ * begun to write them. A request that can no longer be stopped gets its usual answer. */
 void npumem_cancel(struct npumem_request *request);
 /* The callback is not called, and the data are not used after this returns. The request is not cancelled. */
 void npumem_let_go(struct npumem_request *request);

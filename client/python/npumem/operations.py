@@ -20,8 +20,8 @@ PART_BYTES = 4 << 20  # of an array in one frame; a larger array takes several
 
 @dataclass(frozen=True)
 class Destroyed:
-    """Data of another tensor that a kernel destroyed when it wrote its output: they lay in an empty block of the output
-    (reuse="unchecked"; THE SAFETY RULE in npumem(7)).
+    """Tells that a kernel, when it wrote its output, destroyed data of another tensor. Those data lay in an empty block
+    of the output's footprint (reuse="unchecked"; THE SAFETY RULE in npumem(7)).
 
     name, handle          the other tensor
     npu, offset, n_bytes  the first destroyed range

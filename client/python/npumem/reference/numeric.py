@@ -60,7 +60,7 @@ def mul(x: Q, y: Q) -> Q:
 
 
 def div(x: Q, y: Q) -> Q:
-    """The format of x / y by division of the integers: Q(m1-m2).(n1-n2), for divisors near the ends of their range.
+    """The format of x / y by division of the integers: Q(m1-m2).(n1-n2). It is right for divisors near the ends of their range.
     Q(m1+n2+1).(n1-n2) holds every quotient. If m + n of the result is 0 or less, no precision is left; then shift the
     dividend left first."""
     return Q(x.m - y.m, x.n - y.n)
@@ -107,7 +107,7 @@ def bound(
 
     The accumulator has 32 bits for fx8 data and 40 bits for fx16 data: [-2^31, 2^31) or [-2^39, 2^39). Because
     -128 * -128 is 2^14, the largest numbers of products that never overflow are 131071 for fx8, 511 for fx16 and 131071
-    for fx16 data with fx8 weights; of values alone 2^24."""
+    for fx16 data with fx8 weights; of values without weights 2^24, of either type."""
     bits = accumulator_bits(data)
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     d, w = RANGES[data], RANGES[weights] if weights else (1, 1)
