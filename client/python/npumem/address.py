@@ -50,8 +50,8 @@ def connect(
                      None: as long as that daemon keeps sessions (npumemd --resume-seconds); 0: it does not try, and
                      calls raise Unavailable
 
-    Unavailable if no daemon listens there, DeadlineExceeded if it does not answer. Refused (PERMISSION_DENIED) if other users can
-    change a folder of its path, unless the daemon's uid is root's, your own or $NPUMEM_SERVER_UID."""
+    Unavailable if no daemon listens there, DeadlineExceeded if it does not answer. Refused (PERMISSION_DENIED) if other
+    users can change a folder of its path, unless the daemon's uid is root's, your own or $NPUMEM_SERVER_UID."""
     address = os.fspath(address) if address else default_address()
     if address.startswith("spawn:"):
         return spawn(*shlex.split(address.removeprefix("spawn:")), timeout=timeout, connect_timeout=connect_timeout)

@@ -60,9 +60,9 @@ def mul(x: Q, y: Q) -> Q:
 
 
 def div(x: Q, y: Q) -> Q:
-    """The format of x / y by division of the integers: Q(m1-m2).(n1-n2). It is right for divisors near the ends of their range.
-    Q(m1+n2+1).(n1-n2) holds every quotient. If m + n of the result is 0 or less, no precision is left; then shift the
-    dividend left first."""
+    """The format of x / y by division of the integers: Q(m1-m2).(n1-n2). It is right for divisors near the ends of their
+    range. Q(m1+n2+1).(n1-n2) holds every quotient. If m + n of the result is 0 or less, no precision is left; then
+    shift the dividend left first."""
     return Q(x.m - y.m, x.n - y.n)
 
 
