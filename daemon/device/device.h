@@ -94,16 +94,17 @@ struct device_alloc {
 /* Takes nothing yet. */
 void device_alloc_begin(struct device_alloc *alloc, struct device *device, const struct device_request *requests,
 			unsigned n, struct tensor **tensors);
-/* As device_alloc; or -EAGAIN when *steps, of which it takes one for some 0.3 us, are used up: then to be called
- * again, or cancelled. What needs no other's bytes is placed at once. Until all are placed nobody sees any of
- * them, but they hold their room. */
+/* As device_alloc, but a refused one is to be cancelled; or -EAGAIN when *steps, of which it takes one for some
+ * 0.3 us, are used up: then to be called again, or cancelled. What needs no other's bytes is placed at once. Until
+ * all are placed nobody sees any of them, but they hold their room. */
 int device_alloc_step(struct device_alloc *alloc, int64_t *steps, const struct error_context *context);
 /* Host memory that it holds until then: the maps of a search. */
 size_t device_alloc_host_bytes(const struct device_alloc *alloc);
 /* Bytes on all NPUs of the tensors that have their places until then: the first *n. */
 int64_t device_alloc_bytes(const struct device_alloc *alloc, unsigned *n);
-/* Gives up after -EAGAIN: everything is as before. */
-void device_alloc_cancel(struct device_alloc *alloc);
+/* Gives up, and releases what it has, in steps too. True: everything is as before; else it is to be called again.
+ * What met nobody is released at once. */
+bool device_alloc_cancel(struct device_alloc *alloc, int64_t *steps);
 
 /* A slice of `base`: [n0:n1, c0:c1, h0:h1, w0:w1], all within its shape. */
 struct device_slice {
@@ -142,8 +143,8 @@ struct tensor *device_next(const struct device *device, const struct tensor *aft
 struct tensor *device_after(const struct device *device, uint64_t *at, unsigned *looks);
 
 /* Whether a tensor can be sealed; on any thread, as it takes time. 0; INVALID for a view (its base is what can be
- * sealed); DATA_LOST where bytes are lost; FAILED_PRECONDITION where bytes were never written and the policy refuses
- * those. */
+ * sealed); DATA_LOST where bytes are lost; FAILED_PRECONDITION where bytes were never written and the policy
+ * refuses those. */
 int device_seal_check(struct device *device, struct tensor *tensor, const struct error_context *context);
 /* Makes a tensor read-only for good; after device_seal_check, since which no byte of it was written. */
 void device_seal(struct tensor *tensor);

@@ -296,19 +296,30 @@ int64_t device_alloc_bytes(const struct device_alloc *alloc, unsigned *n)
 	return bytes;
 }
 
-void device_alloc_cancel(struct device_alloc *alloc)
+/* Where the tensor at hand has a place, it is one of those that do; else it goes. */
+static void end_placing(struct device_alloc *alloc)
 {
-	struct tensor *tensor = alloc->tensor;
-	bool placed = tensor && (!alloc->over || alloc->over->entered);
+	bool placed = alloc->tensor && (!alloc->over || alloc->over->entered);
 	end_over(alloc);
 	if (placed)
+		alloc->i++;
+	else if (alloc->tensor)
+		table_remove(alloc->device, alloc->tensor);
+	alloc->tensor = NULL;
+}
+
+bool device_alloc_cancel(struct device_alloc *alloc, int64_t *steps)
+{
+	enum { MEETINGS_PER_STEP = 2 };
+	end_placing(alloc);
+	while (alloc->i > 0 && *steps > 0) {
+		struct tensor *tensor = alloc->tensors[--alloc->i];
+		*steps -= (tensor->n_meetings + MEETINGS_PER_STEP - 1) / MEETINGS_PER_STEP;
 		device_release(alloc->device, tensor, NULL, NULL);
-	else if (tensor)
-		table_remove(alloc->device, tensor);
-	if (tensor)
-		alloc->tensor = alloc->tensors[alloc->i] = NULL;
-	while (alloc->i > 0)
-		device_release(alloc->device, alloc->tensors[--alloc->i], NULL, NULL);
+	}
+	for (unsigned i = 0; i < alloc->i; i++)
+		alloc->tensors[i]->placing = true;
+	return alloc->i == 0;
 }
 
 int device_alloc_step(struct device_alloc *alloc, int64_t *steps, const struct error_context *context)
@@ -320,7 +331,6 @@ int device_alloc_step(struct device_alloc *alloc, int64_t *steps, const struct e
 		if (status) {
 			if (alloc->n > 1)
 				npumem_error_number(context->error, "tensor_index", alloc->i);
-			device_alloc_cancel(alloc);
 			return status;
 		}
 		alloc->i++;
@@ -337,5 +347,8 @@ int device_alloc(struct device *device, const struct device_request *requests, u
 	struct device_alloc alloc;
 	int64_t steps = INT64_MAX;
 	device_alloc_begin(&alloc, device, requests, n, tensors);
-	return device_alloc_step(&alloc, &steps, context);
+	int status = device_alloc_step(&alloc, &steps, context);
+	if (status)
+		device_alloc_cancel(&alloc, &steps);
+	return status;
 }

@@ -2,6 +2,7 @@
  * waits for room is tried once more each time (order/line.h). */
 #include <errno.h>
 
+#include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/tensor_page.h"
@@ -97,15 +98,19 @@ static int end_allocation(struct call *call, struct allocating *allocating, int 
 static int allocate(struct call *call)
 {
 	struct allocating *allocating = call->task;
+	struct tensors_alloc *alloc = &allocating->alloc;
 	int64_t steps = TURN_STEPS;
 	int status;
 
-	if (allocating->was_paused && call_is_cancelled(call)) {
-		tensors_alloc_cancel(&allocating->alloc);
-		status = npumem_error_set(call->error, NPUMEM_CANCELLED, "the allocation was cancelled");
-		return end_allocation(call, allocating, status);
+	if (allocating->was_paused && !alloc->refused && call_is_cancelled(call))
+		tensors_alloc_cancel(
+			alloc, npumem_error_set(call->error, NPUMEM_CANCELLED, "the allocation was cancelled"));
+	status = tensors_alloc_step(alloc, &steps, call->error);
+	/* Others have a turn before it is answered. Without memory for the reason it ends now. */
+	if (status == -EAGAIN && alloc->refused && life_keep_error(call)) {
+		steps = INT64_MAX;
+		status = tensors_alloc_step(alloc, &steps, call->error);
 	}
-	status = tensors_alloc_step(&allocating->alloc, &steps, call->error);
 	if (status != -EAGAIN)
 		return end_allocation(call, allocating, status);
 	allocating->was_paused = true;

@@ -77,7 +77,7 @@ static int check_more(struct session *session, unsigned n, struct npumem_error *
 			    (uint64_t)n * host_bytes(session->service, 0), error);
 }
 
-/* Checks new tensors against the user's limits; releases them if they pass one. */
+/* Checks new tensors against the user's limits. */
 static int check_charges(struct session *session, struct tensor *const *tensors, unsigned n,
 			 struct npumem_error *error)
 {
@@ -89,22 +89,8 @@ static int check_charges(struct session *session, struct tensor *const *tensors,
 		host += host_bytes(session->service, tensors[i]->n_meetings);
 	}
 	status = limits_check(&session->service->limits, session->user, LIMITS_DEVICE_BYTES, bytes, error);
-	if (!status)
-		status = limits_check(&session->service->limits, session->user, LIMITS_HOST_BYTES, host, error);
-	if (status)
-		device_release_all(session->service->device, tensors, n);
-	return status;
-}
-
-/* The same with the room of the state. */
-static int check_room_to_keep(struct service *service, struct tensor *const *tensors, unsigned n,
-			      struct npumem_error *error)
-{
-	int status = persist_prepare_new(service, tensors, n, error);
-
-	if (status)
-		device_release_all(service->device, tensors, n);
-	return status;
+	return status ? status
+		      : limits_check(&session->service->limits, session->user, LIMITS_HOST_BYTES, host, error);
 }
 
 static void charge(struct service *service, struct tensor *tensor, struct limits_user *user, uint32_t uid)
@@ -184,9 +170,18 @@ int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error)
 	status = check(alloc, error);
 	if (status)
 		return status;
+	alloc->refused = 0;
+	alloc->lacks_places = false;
 	device_alloc_begin(&alloc->device, alloc->session->service->device, alloc->requests, alloc->n,
 			   alloc->tensors);
 	return 0;
+}
+
+/* The refusal says what is left without the tensors: it is written when they are released. */
+static int check_places(struct tensors_alloc *alloc)
+{
+	alloc->lacks_places = !places_are_left(alloc->session, &alloc->places);
+	return alloc->lacks_places ? NPUMEM_RESOURCE_EXHAUSTED : 0;
 }
 
 /* Names and charges may have changed between the steps. */
@@ -195,19 +190,13 @@ static int check_again(struct tensors_alloc *alloc, struct waiting_claims claims
 	struct service *service = alloc->session->service;
 	int status = check(alloc, error);
 
-	if (status)
-		device_release_all(service->device, alloc->tensors, alloc->n);
 	if (!status)
 		status = check_charges(alloc->session, alloc->tensors, alloc->n, error);
 	if (!status)
 		status = tensors_check_turn(alloc, claims, error);
-	if (!status && !places_are_left(alloc->session, &alloc->places)) {
-		device_release_all(service->device, alloc->tensors, alloc->n);
-		status = places_refuse(alloc->session, &alloc->places, error);
-	}
 	if (!status)
-		status = check_room_to_keep(service, alloc->tensors, alloc->n, error);
-	return status;
+		status = check_places(alloc);
+	return status ? status : persist_prepare_new(service, alloc->tensors, alloc->n, error);
 }
 
 static void give_back_held(struct tensors_alloc *alloc)
@@ -220,39 +209,52 @@ static void give_back_held(struct tensors_alloc *alloc)
 	}
 }
 
-/* -EAGAIN; or what it holds passes a limit or is kept for others, and it is cancelled. */
-static int charge_held(struct tensors_alloc *alloc, struct waiting_claims claims, struct npumem_error *error)
+/* What it holds between two steps; returns how many tensors have their places. */
+static unsigned measure_held(const struct tensors_alloc *alloc, uint64_t held[LIMITS_N])
 {
-	struct service *service = alloc->session->service;
-	struct limits_user *user = alloc->session->user;
-	uint64_t held[LIMITS_N] = {0};
 	unsigned n;
-	int status = 0;
 
+	memset(held, 0, LIMITS_N * sizeof(*held));
 	held[LIMITS_DEVICE_BYTES] = (uint64_t)device_alloc_bytes(&alloc->device, &n);
 	held[LIMITS_TENSORS] = n;
-	held[LIMITS_HOST_BYTES] = (uint64_t)n * host_bytes(service, 0);
+	held[LIMITS_HOST_BYTES] = (uint64_t)n * host_bytes(alloc->session->service, 0);
 	held[LIMITS_REQUEST_BYTES] = device_alloc_host_bytes(&alloc->device);
-	for (int key = 0; key < LIMITS_N && !status; key++)
-		if (held[key])
-			status = limits_check(&service->limits, user, (enum limits_key)key, held[key], error);
-	if (status || !places_are_left(alloc->session, &alloc->places)) {
-		device_alloc_cancel(&alloc->device);
-		return status ? status : places_refuse(alloc->session, &alloc->places, error);
-	}
-	status = tensors_check_held(alloc, claims, n, error);
-	if (status)
-		return status;
-	/* What one in line asks for is looked at beside what its user has. */
-	if (alloc->turn == TENSORS_HEAD)
-		held[LIMITS_DEVICE_BYTES] = 0;
-	for (int key = 0; key < LIMITS_N; key++)
-		limits_charge(&service->limits, user, (enum limits_key)key, held[key]);
-	memcpy(alloc->held, held, sizeof(held));
-	return -EAGAIN;
+	return n;
 }
 
-int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npumem_error *error)
+/* -EAGAIN; or what it holds passes a limit or is kept for others. */
+static int check_held(struct tensors_alloc *alloc, struct waiting_claims claims, struct npumem_error *error)
+{
+	struct session *session = alloc->session;
+	uint64_t held[LIMITS_N];
+	unsigned n = measure_held(alloc, held);
+	int status = 0;
+
+	for (int key = 0; key < LIMITS_N && !status; key++)
+		if (held[key])
+			status = limits_check(&session->service->limits, session->user, (enum limits_key)key,
+					      held[key], error);
+	if (!status)
+		status = check_places(alloc);
+	if (!status)
+		status = tensors_check_held(alloc, claims, n, error);
+	return status ? status : -EAGAIN;
+}
+
+static void charge_held(struct tensors_alloc *alloc)
+{
+	struct service *service = alloc->session->service;
+
+	measure_held(alloc, alloc->held);
+	/* What one in line asks for is looked at beside what its user has. */
+	if (alloc->turn == TENSORS_HEAD)
+		alloc->held[LIMITS_DEVICE_BYTES] = 0;
+	for (int key = 0; key < LIMITS_N; key++)
+		limits_charge(&service->limits, alloc->session->user, (enum limits_key)key, alloc->held[key]);
+}
+
+/* 0: all have their places, and may keep them; -EAGAIN; or a status. */
+static int place(struct tensors_alloc *alloc, int64_t *steps, struct npumem_error *error)
 {
 	struct session *session = alloc->session;
 	struct error_context context = access_context(session, error);
@@ -260,7 +262,6 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 	int64_t free_bytes;
 	int status;
 
-	give_back_held(alloc);
 	/* It is tried after each free, so its refusals must be cheap. */
 	context.is_brief = alloc->turn == TENSORS_HEAD;
 	/* Computed before its own tensors take room. */
@@ -269,9 +270,27 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 	device_room(session->service->device, &free_bytes, &alloc->largest);
 	status = device_alloc_step(&alloc->device, steps, &context);
 	if (status == -EAGAIN)
-		status = charge_held(alloc, claims, error);
+		return check_held(alloc, claims, error);
+	return status ? status : check_again(alloc, claims, error);
+}
+
+int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npumem_error *error)
+{
+	struct session *session = alloc->session;
+	int status = alloc->refused;
+
+	give_back_held(alloc);
 	if (!status)
-		status = check_again(alloc, claims, error);
+		status = place(alloc, steps, error);
+	if (status > 0) {
+		alloc->refused = status;
+		if (!device_alloc_cancel(&alloc->device, steps))
+			status = -EAGAIN;
+		else if (alloc->lacks_places)
+			status = places_refuse(session, &alloc->places, error);
+	}
+	if (status == -EAGAIN)
+		charge_held(alloc);
 	if (status)
 		return status;
 	for (unsigned i = 0; i < alloc->n; i++)
@@ -281,12 +300,6 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 	/* It may block a waiter of its user, which then holds others up no more. */
 	session->service->waiting.is_due |= session->service->waiting.n > 0;
 	return 0;
-}
-
-void tensors_alloc_cancel(struct tensors_alloc *alloc)
-{
-	give_back_held(alloc);
-	device_alloc_cancel(&alloc->device);
 }
 
 void tensors_moved(struct service *service, const struct device_move *moves, unsigned n)
@@ -317,10 +330,13 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 	else if (!status)
 		status = shape ? device_view_reshape(service->device, base, shape, view, &context)
 			       : device_view_slice(service->device, base, slice, view, &context);
-	if (!status)
-		status = check_room_to_keep(service, view, 1, error);
 	if (status)
 		return status;
+	status = persist_prepare_new(service, view, 1, error);
+	if (status) {
+		device_release(service->device, *view, NULL, NULL);
+		return status;
+	}
 	adopt(session, name, label, 0, *view);
 	persist_commit(&service->persist);
 	return 0;

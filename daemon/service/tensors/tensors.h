@@ -33,19 +33,24 @@ struct tensors_alloc {
 	int64_t largest; /* the largest free extent before the step */
 	struct places places;
 	uint64_t held[LIMITS_N]; /* charged to its user between two steps */
+	int refused;		 /* its status, while what it has is released; else 0 */
+	bool lacks_places;	 /* it is refused as no places would be left for others */
 	struct device_alloc device;
 };
 int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error);
-/* -EAGAIN: the caller calls it again, or cancels. Between two steps the host memory of the search is charged
- * (LIMITS_REQUEST_BYTES), and the tensors that have their places; RESOURCE_EXHAUSTED if that passes a limit. */
+/* -EAGAIN: the caller calls it again. If it was refused, `refused` is set, and the error stays. Between two steps
+ * the host memory of the search is charged (LIMITS_REQUEST_BYTES), and the tensors that have their places;
+ * RESOURCE_EXHAUSTED if that passes a limit. */
 int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npumem_error *error);
-void tensors_alloc_cancel(struct tensors_alloc *alloc);
+/* After -EAGAIN: the next steps release what it has, and the last one returns `status`. */
+static inline void tensors_alloc_cancel(struct tensors_alloc *alloc, int status)
+{
+	alloc->refused = status;
+}
 /* The part of a step that checks the request's turn. `claims`: of other waiters, before the allocation. Tensors in
- * a range that another waiter claims are allocated again elsewhere. 0; RESOURCE_EXHAUSTED: the device has released
- * the tensors again. */
+ * a range that another waiter claims are allocated again elsewhere. 0 or RESOURCE_EXHAUSTED. */
 int tensors_check_turn(struct tensors_alloc *alloc, struct waiting_claims claims, struct npumem_error *error);
-/* The same after a step that is not the last one, of the first n tensors. 0; RESOURCE_EXHAUSTED: the allocation is
- * cancelled. */
+/* The same after a step that is not the last one, of the first n tensors. 0 or RESOURCE_EXHAUSTED. */
 int tensors_check_held(struct tensors_alloc *alloc, struct waiting_claims claims, unsigned n,
 		       struct npumem_error *error);
 /* Whether the refused request may succeed after something is freed. */

@@ -65,11 +65,12 @@ static int leave_range(struct tensors_alloc *alloc, const struct waiter *claiman
 	bool is_kept;
 	int status;
 
-	device_release_all(device, alloc->tensors, alloc->n);
 	if (!may_lie_anywhere(alloc))
 		return NPUMEM_RESOURCE_EXHAUSTED;
+	device_release_all(device, alloc->tensors, alloc->n);
 	is_kept = keep_free_begin(device, claimant->from, claimant->to, &keep);
 	status = device_alloc(device, alloc->requests, alloc->n, alloc->tensors, &quiet);
+	alloc->device.i = status ? 0 : alloc->n;
 	if (is_kept)
 		keep_free_end(device, &keep);
 	return status;
@@ -104,22 +105,15 @@ int tensors_check_turn(struct tensors_alloc *alloc, struct waiting_claims claims
 
 	if (is_in_claimed_range(alloc, claims, alloc->n) && leave_range(alloc, claims.range))
 		return refuse_turn(alloc, asked, error);
-	if (leaves_extent(alloc, claims))
-		return 0;
-	device_release_all(alloc->session->service->device, alloc->tensors, alloc->n);
-	return refuse_turn(alloc, asked, error);
+	return leaves_extent(alloc, claims) ? 0 : refuse_turn(alloc, asked, error);
 }
 
 /* It may lie over others, so that it is not allocated again outside of a range. */
 int tensors_check_held(struct tensors_alloc *alloc, struct waiting_claims claims, unsigned n,
 		       struct npumem_error *error)
 {
-	int64_t asked;
-
 	if (!n || (!is_in_claimed_range(alloc, claims, n) && !holds_extent_of_others(alloc, claims)))
 		return 0;
 	alloc->session->service->waiting.has_yielded |= alloc->turn == TENSORS_HEAD;
-	asked = tensor_bytes_per_npu(alloc->tensors[0]);
-	device_alloc_cancel(&alloc->device);
-	return refuse_turn(alloc, asked, error);
+	return refuse_turn(alloc, tensor_bytes_per_npu(alloc->tensors[0]), error);
 }

@@ -17,6 +17,9 @@ static int alloc_in_pieces(struct rig *rig, const struct device_request *request
 	for (;;) {
 		int64_t steps = each;
 		status = device_alloc_step(&alloc, &steps, &rig->context);
+		if (status > 0)
+			while (!device_alloc_cancel(&alloc, &steps))
+				steps = each;
 		if (status != -EAGAIN)
 			return status;
 		++*n_pieces;
@@ -106,7 +109,10 @@ static int finish(void)
 {
 	int64_t steps = INT64_MAX;
 	npumem_error_clear(&rig.error);
-	return device_alloc_step(&alloc, &steps, &rig.context);
+	int status = device_alloc_step(&alloc, &steps, &rig.context);
+	if (status)
+		ck_assert(device_alloc_cancel(&alloc, &steps));
+	return status;
 }
 
 /* Whatever goes meanwhile, or comes. */
@@ -230,7 +236,8 @@ TEST(cancelled_at_any_step)
 			done = device_alloc_step(&alloc, &steps, &rig.context) == 0;
 		}
 		if (!done) {
-			device_alloc_cancel(&alloc);
+			int64_t steps = INT64_MAX;
+			ck_assert(device_alloc_cancel(&alloc, &steps));
 			device_stat(rig.device, &after);
 			ck_assert_int_eq(memcmp(&before, &after, sizeof(before)), 0);
 			for (unsigned i = 0; i < 3; i++)
@@ -255,6 +262,39 @@ TEST(no_data_yet)
 	device_alloc_begin(&alloc, rig.device, &request, 1, &tensor);
 	ck_assert_int_eq(device_alloc_step(&alloc, &steps, &rig.context), -EAGAIN);
 	ck_assert_int_eq(rig_relu(&rig, in, out), 0);
-	steps = INT64_MAX;
-	ck_assert_int_eq(device_alloc_step(&alloc, &steps, &rig.context), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(finish(), NPUMEM_FAILED_PRECONDITION);
+}
+
+/* Tensors that each meet all others are many pairs: they go in steps, and nobody sees what is left meanwhile. */
+TEST(what_is_refused_goes_in_steps)
+{
+	enum { MANY = 64 };
+	struct device_request requests[MANY + 1];
+	struct tensor *tensors[MANY + 1];
+	struct device_counts before, after;
+	int64_t steps = INT64_MAX;
+	unsigned n_calls = 1;
+	rig_reopen(&rig, MANY + 1, 4096);
+	struct device_request host = rig_request(NPUMEM_INT8, 1, 1, 1, 4096);
+	host.dma_only = true;
+	rig_place(&rig, &host);
+	device_stat(rig.device, &before);
+	for (unsigned i = 0; i < MANY; i++) {
+		requests[i] = host;
+		requests[i].spec.start_npu = 1 + (int)i;
+		requests[i].reuse = NPUMEM_IF_SAFE;
+	}
+	requests[MANY] = host;
+	device_alloc_begin(&alloc, rig.device, requests, MANY + 1, tensors);
+	ck_assert_int_eq(device_alloc_step(&alloc, &steps, &rig.context), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_uint_eq(tensors[0]->n_meetings, MANY);
+	for (steps = 100; !device_alloc_cancel(&alloc, &steps); steps = 100, n_calls++) {
+		uint64_t at = 0;
+		ck_assert_uint_le(alloc.i, MANY - 3 * n_calls);
+		for (unsigned looks = 2 * MANY, n = 0; device_after(rig.device, &at, &looks); n++)
+			ck_assert_uint_eq(n, 0);
+	}
+	ck_assert_uint_ge(n_calls, MANY * MANY / 4 / 140);
+	device_stat(rig.device, &after);
+	ck_assert_int_eq(memcmp(&before, &after, sizeof(before)), 0);
 }

@@ -234,7 +234,8 @@ TEST(a_search_is_charged_between_steps)
 	ck_assert_int_eq(tensors_alloc_begin(&alloc, &bench.world.error), 0);
 	ck_assert_int_eq(tensors_alloc_step(&alloc, &steps, &bench.world.error), -EAGAIN);
 	ck_assert_uint_ge(*now, 3 * 4000 / 8 / 128);
-	tensors_alloc_cancel(&alloc);
+	tensors_alloc_cancel(&alloc, NPUMEM_CANCELLED);
+	ck_assert_int_eq(tensors_alloc_step(&alloc, &steps, &bench.world.error), NPUMEM_CANCELLED);
 	ck_assert_uint_eq(*now, 0);
 	ck_assert_int_eq(tensors_alloc_begin(&alloc, &bench.world.error), 0);
 	for (int status = -EAGAIN; status == -EAGAIN; steps = 1)
