@@ -38,6 +38,11 @@ def peak(pid):
         return int(re.search(r"VmHWM:\s+(\d+) kB", file.read())[1]) * KIB
 
 
+def address_space(pid):
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def maps(pid):
     with open(f"/proc/{pid}/maps", encoding="ascii") as file:
         return sum("memfd:test" in line for line in file)
@@ -290,6 +295,26 @@ class Books(TestCase):
                         probe.ask(free=pb.FreeRequest(tensors=[ref(tensor)]))
                 wait_for(lambda: self.held(probe, key) == at_first)  # pylint: disable=cell-var-from-loop
                 self.stack.pop_all().close()
+
+
+class Fixed(TestCase):
+    """What is in nobody's books has a bound that does not depend on the size of an NPU."""
+
+    options = ("--npus", "4", "--npu-bytes", str(1024 * MIB))
+
+    def test_counts_of_tensors_over_one_another(self):
+        client, pid = self.client(), self.daemon.process.pid
+
+        def one(npu):
+            # The address is the same on each NPU.
+            spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 1, 1, 512 * MIB), start_npu=npu, address=1024 * npu * MIB)
+            tensor = pb.Allocation(spec=spec, dma_only=True, reuse=pb.IF_SAFE)
+            client.call(alloc=pb.AllocRequest(tensors=[tensor]))
+
+        one(0)
+        before = address_space(pid)
+        one(1)
+        self.assertLess(address_space(pid) - before, 8 * MIB)
 
 
 # Whose the memory, the mappings and the threads are that a file of the daemon takes: a limit's key; "admin": only root

@@ -1,8 +1,10 @@
 /* A window is counted on all NPUs at once, group by group of those on which all of its tensors look the same:
  * there are few, as a tensor has a few itself. A group has a plane of bits for each kind.
  *
- * Invariant: `total` is the sum of the windows that are known; a window that is not dirty is known, or no guest
- * lies in it. */
+ * What a window has is kept for a span of some windows together, so that large NPUs take no more memory for it.
+ *
+ * Invariant: `total` is the sum of the spans that are known; a span that is not dirty is known, or no guest lies
+ * in it. */
 #include "daemon/device/reuse/overlap_count.h"
 
 #include <errno.h>
@@ -14,6 +16,8 @@
 /* In order of strength, as the flags are. */
 enum { EMPTY, PADDING, DUMMY, DATA, N_KINDS };
 enum { WINDOW_WORDS = OVERLAP_WINDOW_BYTES / 64 };
+/* It is host memory in nobody's books: 2.6 MB. A span is one window on NPUs of up to 16 MiB. */
+enum { SPANS_MAX = 1 << 16 };
 
 struct window {
 	const struct npumem_geometry *geometry;
@@ -23,14 +27,14 @@ struct window {
 	struct overlap_cursor cursor; /* over its tensors, once for the groups, and once to put them in */
 	int64_t at;		      /* offset */
 	unsigned n_groups;	      /* of NPUs on which all tensors of the window look the same */
-	struct overlap_excess excess;
+	struct overlap_excess excess; /* of its span so far */
 };
 
 struct overlap_windows {
-	uint64_t n;
-	uint64_t cursor;		/* no window before it is dirty */
-	uint64_t *dirty, *known;	/* a bit for each */
-	struct overlap_excess *windows; /* only set where known: few pages of it may ever be touched */
+	uint64_t n, span_bytes;	      /* spans, each of so many offsets */
+	uint64_t cursor;	      /* no span before it is dirty */
+	uint64_t *dirty, *known;      /* a bit for each */
+	struct overlap_excess *spans; /* only set where known: few pages of it may ever be touched */
 	struct overlap_excess total;
 	struct window now; /* being counted; without a geometry: none */
 	/* Room to count in. */
@@ -54,14 +58,17 @@ int overlap_count_begin(struct device *device)
 	if (!w)
 		return -ENOMEM;
 	device->windows = w;
-	w->n = ((uint64_t)geometry->npu_bytes + OVERLAP_WINDOW_BYTES - 1) / OVERLAP_WINDOW_BYTES;
+	w->span_bytes = OVERLAP_WINDOW_BYTES;
+	while ((uint64_t)geometry->npu_bytes > w->span_bytes * SPANS_MAX)
+		w->span_bytes *= 2;
+	w->n = ((uint64_t)geometry->npu_bytes + w->span_bytes - 1) / w->span_bytes;
 	w->dirty = heap_zalloc(heap, words_of(w->n), sizeof(*w->dirty));
 	w->known = heap_zalloc(heap, words_of(w->n), sizeof(*w->known));
-	w->windows = heap_alloc(heap, (size_t)w->n * sizeof(*w->windows));
+	w->spans = heap_alloc(heap, (size_t)w->n * sizeof(*w->spans));
 	size_t n_npus = (size_t)geometry->n_npus;
 	w->planes = heap_alloc(heap, n_npus * N_KINDS * WINDOW_WORDS * sizeof(*w->planes));
 	w->group_of = heap_alloc(heap, 2 * (n_npus + 1) * sizeof(*w->group_of));
-	if (!w->dirty || !w->known || !w->windows || !w->planes || !w->group_of) {
+	if (!w->dirty || !w->known || !w->spans || !w->planes || !w->group_of) {
 		overlap_count_end(device);
 		return -ENOMEM;
 	}
@@ -76,7 +83,7 @@ void overlap_count_end(struct device *device)
 		return;
 	heap_free(device->heap, w->dirty);
 	heap_free(device->heap, w->known);
-	heap_free(device->heap, w->windows);
+	heap_free(device->heap, w->spans);
 	heap_free(device->heap, w->planes);
 	heap_free(device->heap, w->group_of);
 	heap_free(device->heap, w);
@@ -89,7 +96,7 @@ void overlap_count_again(struct device *device, int64_t from, int64_t to)
 	w->now.geometry = NULL;
 	if (from >= to)
 		return;
-	uint64_t first = (uint64_t)from / OVERLAP_WINDOW_BYTES, last = (uint64_t)(to - 1) / OVERLAP_WINDOW_BYTES;
+	uint64_t first = (uint64_t)from / w->span_bytes, last = (uint64_t)(to - 1) / w->span_bytes;
 	bits_set(w->dirty, first, last - first + 1);
 	if (first < w->cursor)
 		w->cursor = first;
@@ -191,13 +198,15 @@ static void count_group(struct window *window, unsigned group)
 	}
 }
 
-static void begin_window(struct device *device, uint64_t number)
+/* `before`: of the windows of its span that are before it. */
+static void begin_window(struct device *device, int64_t at, struct overlap_excess before)
 {
 	struct overlap_windows *w = device->windows;
 	w->now = (struct window){.geometry = &device->options.geometry,
 				 .windows = w,
 				 .n_changes = device->n_changes,
-				 .at = (int64_t)number * OVERLAP_WINDOW_BYTES};
+				 .at = at,
+				 .excess = before};
 	memset(w->group_of, 0, (size_t)(w->now.geometry->n_npus + 1) * sizeof(*w->group_of));
 }
 
@@ -245,13 +254,18 @@ bool overlap_count(struct device *device, unsigned most)
 		uint64_t i = w->cursor;
 		/* Any tensor that comes, goes or moves may be one of its own. */
 		if (!w->now.geometry || w->now.n_changes != device->n_changes)
-			begin_window(device, i);
+			begin_window(device, (int64_t)(i * w->span_bytes), (struct overlap_excess){.lent = 0});
 		if (!count_window(device, &most))
 			return false;
+		uint64_t next = (uint64_t)w->now.at + OVERLAP_WINDOW_BYTES;
+		if (next < (i + 1) * w->span_bytes && next < (uint64_t)device->options.geometry.npu_bytes) {
+			begin_window(device, (int64_t)next, w->now.excess);
+			continue;
+		}
 		if (w->known[i / 64] >> i % 64 & 1)
-			add_excess(&w->total, &w->windows[i], -1);
-		w->windows[i] = w->now.excess;
-		add_excess(&w->total, &w->windows[i], 1);
+			add_excess(&w->total, &w->spans[i], -1);
+		w->spans[i] = w->now.excess;
+		add_excess(&w->total, &w->spans[i], 1);
 		bits_set(w->known, i, 1);
 		bits_clear(w->dirty, i, 1);
 		w->now.geometry = NULL;

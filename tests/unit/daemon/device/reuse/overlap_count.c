@@ -83,6 +83,32 @@ static struct tensor *half(int64_t start_npu, int64_t bytes, int64_t offset, int
 	return rig_place(&rig, &request);
 }
 
+/* A large NPU has spans of several windows: here of 8, and a last one of 3. */
+TEST(spans_of_several_windows)
+{
+	enum { NPU_BYTES = (64 << 20) + 640, HOST = 5120, GUEST = 3072 };
+	static const int64_t offsets[] = {128, 3 * 2048 - 128, NPU_BYTES - HOST};
+	for (unsigned i = 0; i < 3; i++) {
+		struct device_counts says;
+		int64_t changed = 0;
+		rig_reopen(&rig, 4, NPU_BYTES);
+		half(0, HOST, offsets[i], NPUMEM_NEVER);
+		for (unsigned most = 1; most < 4; most++) {
+			struct tensor *guest = half(2, GUEST, offsets[i] + HOST - GUEST, NPUMEM_IF_SAFE);
+			while (!overlap_count(rig.device, most))
+				changed++;
+			ck_assert_int_eq(overlap_sum(rig.device).lent, 4 * GUEST);
+			device_stat(rig.device, &says);
+			ck_assert_int_eq(says.data, 2 * (HOST + GUEST));
+			ck_assert_int_eq(says.free, says.total - 4 * HOST);
+			rig_release(&rig, guest);
+			device_stat(rig.device, &says);
+			ck_assert_int_eq(says.lent, 0);
+		}
+		ck_assert_int_ge(changed, GUEST / OVERLAP_WINDOW_BYTES);
+	}
+}
+
 /* A window of so many tensors: each twice, and the end of the first round. */
 #define LOOKS(n_tensors) (2 * (n_tensors) + 1)
 
