@@ -99,18 +99,19 @@ static bool put_tap(const struct conv_weights_shape *s, int64_t o, int64_t n, in
 	const struct convolution *c = s->convolution;
 	const struct phase_axis *h = &s->phase->h, *w = &s->phase->w;
 	int64_t from = convolution_weight(c, s->phase, o, i) + (y * h->tap_step * w->kernel + x * w->tap_step);
-	int64_t pitch = h->kernel * w->kernel, high_off = ukernel_high(s->ukernel) * UKERNEL_STEP_BYTES;
+	int64_t from_pitch = h->kernel * w->kernel, to_pitch = s->ukernel->depth * UKERNEL_STEP_BYTES;
+	int64_t high_off = s->ukernel->by_bytes ? ukernel_high(s->ukernel) * UKERNEL_STEP_BYTES : 0;
+	unsigned from_bytes = c->weighted.weight_bytes, to_bytes = s->ukernel->weight_bytes;
 	struct place place = find_place(s, i, y, x);
-	struct row row = *first;
-	for (; row.row < n; row.row++, from += pitch) {
-		int32_t value = weighted_element(c->weights, c->weighted.weight_bytes, from);
-		uint8_t *step = row_step(s, &row, place.step);
-		if (s->ukernel->by_bytes)
-			step[high_off + place.term] = (uint8_t)(value >> 8);
-		if (s->ukernel->weight_bytes == 1)
-			step[place.term] = (uint8_t)value;
+	uint8_t *to = row_step(s, first, place.step) + place.term * to_bytes;
+	for (int64_t row = 0; row < n; row++, from += from_pitch, to += to_pitch) {
+		int16_t value = (int16_t)weighted_element(c->weights, from_bytes, from);
+		if (high_off)
+			to[high_off] = (uint8_t)(value >> 8);
+		if (to_bytes == 1)
+			*to = (uint8_t)value;
 		else
-			((int16_t *)step)[place.term] = (int16_t)value;
+			*(int16_t *)(void *)to = value;
 	}
 	return kernel_look(c->call, n, pending);
 }
@@ -231,7 +232,9 @@ static bool segment_end(const struct conv_weights *weights, const struct conv_we
 {
 	int64_t left = s->n_steps - start;
 	*end = start + (left < UKERNEL_STEPS_MAX ? left : UKERNEL_STEPS_MAX);
-	if (s->ukernel->block64)
+	/* Where no whole row may be too much, no part of one is. */
+	bool fits = weights->head->n_parts == 1 && !s->ukernel->by_bytes && weights->head->most <= limit(s);
+	if (s->ukernel->block64 || fits)
 		return true;
 	for (int64_t group = 0; group < s->convolution->groups; group++)
 		for (int64_t block = 0; block < s->n_blocks; block++) {

@@ -10,7 +10,7 @@
 #include "daemon/device/kernel_support/windows/window.h"
 
 enum { CONVOLUTION_IN, CONVOLUTION_WEIGHTS, CONVOLUTION_BIAS, CONVOLUTION_OUT };
-enum { CONVOLUTION_PACK_STEPS = 20 }; /* 7 to 12 ns a weight: conv_weights.c */
+enum { CONVOLUTION_PACK_STEPS = 12 }; /* 3 to 6 ns a weight: conv_weights.c */
 extern const struct weighted_roles convolution_roles;
 
 /* What the phases of a call share. Data is there during run() only. */
