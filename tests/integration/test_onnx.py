@@ -12,6 +12,7 @@ from onnx_models import NPUMEMCTL, Folder, model, picture, random
 import numpy as np
 import npumem
 import npumem.onnx
+from onnx import TensorProto, helper, numpy_helper
 from npumem import reference
 from npumem.onnx import floats, fold, formats, run
 from npumem.onnx.formats import noise_db
@@ -108,6 +109,26 @@ class Networks(Folder):
             self.assertGreater(noise_db(np.stack([one[name] for one in want]), np.stack([one[name] for one in got])), 55, name)
         padded = np.pad(x[0], ((0, 0), (1, 1), (0, 0)))
         self.assertTrue(np.array_equal(want[0]["p"][0], padded))
+
+    def test_the_branch_of_a_condition_that_is_known(self):
+        """By a constant input, by a shape, and one in the other; both branches, and both Ifs, have the same names inside."""
+        def branch(op, *more):
+            nodes = [*more, helper.make_node(op, ["a", "k"], ["t"])]
+            return helper.make_graph(nodes, op, [], [helper.make_tensor_value_info("t", 1, None)], [numpy_helper.from_array(np.float32([2, 3, 4]), "k")])
+
+        inner = helper.make_node("If", ["rate"], ["u"], then_branch=branch("Mul"), else_branch=branch("Sub"))
+        outer = helper.make_graph([inner], "inner", [], [helper.make_tensor_value_info("u", 1, None)])
+        nodes = [("Relu", ["x"], ["a"], {}), ("Shape", ["x"], ["s"], {}), ("Gather", ["s", "zero"], ["n"], {}), ("Equal", ["n", "one"], ["same"], {}),
+                 ("If", ["same"], ["b"], {"then_branch": outer, "else_branch": branch("Sub")}),
+                 ("If", ["rate"], ["c"], {"then_branch": branch("Sub"), "else_branch": branch("Add")}), ("Add", ["b", "c"], ["y"], {})]  # fmt: skip
+        made = model(nodes, {"x": [1, 3]}, {"y": None}, {"zero": np.array(0), "one": np.array(1)})
+        made.graph.input.append(helper.make_tensor_value_info("rate", TensorProto.BOOL, [1]))
+        x, k = random(0, 4, 3), np.float32([2, 3, 4])
+        for rate in (True, False):
+            got = self.outputs(self.imported(made, x, constants={"rate": np.array([rate])}), [{"x": one[None]} for one in x])
+            for one, y in zip(x, got):
+                a = np.maximum(one, 0)
+                self.assertGreater(noise_db((a * k + a - k) if rate else (a - k + a + k), y["y"][0]), 50, rate)
 
     def test_what_is_folded(self):
         """Pad, Conv, BatchNormalization and Relu are one operation; Mul by a number is in the weights."""

@@ -130,6 +130,10 @@ class Refused(Folder):
         nodes = [("Constant", [], ["c"], {"value": value}), ("Add", ["x", "c"], ["y"], {})]
         self.save(model(nodes, {"x": [1, 2, 3]}, {"y": None}))
         self.assert_refused("1 constants are in other files (v)", "save the model as one file", words=self.given)
+        inside = helper.make_graph([helper.make_node("Constant", [], ["t"], value=value)], "b", [], [helper.make_tensor_value_info("t", 1, None)])
+        nodes = [("If", ["c"], ["d"], {"then_branch": inside, "else_branch": inside}), ("Add", ["x", "d"], ["y"], {})]
+        self.save(model(nodes, {"x": [1, 2, 3]}, {"y": None}, {"c": np.array(True)}))
+        self.assert_refused("2 constants are in other files (v)", words=self.given)
 
     def test_a_constant_that_takes_all_memory(self):
         shape = {"s": np.array([1 << 40], np.int64)}
@@ -144,6 +148,13 @@ class Refused(Folder):
         self.assert_refused(
             "1099511627776 elements", "no device has room", words=("--samples", self.samples(random(0, 4, 1)))
         )
+
+    def test_a_condition_that_is_computed(self):
+        inside = helper.make_graph([helper.make_node("Relu", ["x"], ["t"])], "b", [], [helper.make_tensor_value_info("t", 1, None)])
+        nodes = [("ReduceMax", ["x"], ["m"], {"keepdims": 0}), ("Cast", ["m"], ["c"], {"to": TensorProto.BOOL}),
+                 ("If", ["c"], ["y"], {"then_branch": inside, "else_branch": inside})]  # fmt: skip
+        self.save(model(nodes, {"x": [1, 2, 3]}, {"y": None}))
+        self.assert_refused('"If_2" (If): its condition depends on the inputs', "one of the branches", words=self.given)
 
     def test_samples(self):
         self.save(self.one_node("Relu"))

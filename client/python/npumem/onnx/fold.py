@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Callable, Optional
 
 import numpy as np
@@ -14,18 +15,53 @@ from . import chains, floats
 from .expand import expand
 from .floats.arithmetic import clip_ends
 from .floats.shapes import pad_sides
-from .model import Array, Graph, Node
+from .model import Array, Graph, ImportRefused, Node
 
 WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 SHAPE_ONLY = ("Shape", "Size")
 
 
+def branch(graph: Graph, node: Node, condition: Optional[Array]) -> list[Node]:
+    """The nodes of the branch of an If that runs for every sample. Its values get the name of the If's output in front:
+    another If may have the same names inside."""
+    if condition is None:
+        raise ImportRefused(
+            f"{node}: its condition depends on the inputs, and a network has the same operations for each sample; "
+            f"export the model with one of the branches"
+        )
+    taken: Graph = node.get("then_branch" if condition.reshape(-1)[0] else "else_branch")
+    own = {*taken.constants, *(name for one in taken.nodes for name in one.outputs if name)}
+    names = {name: f"{node.outputs[0]}.{name}" for name in own}
+    graph.constants.update({names[name]: value for name, value in taken.constants.items()})
+    return [renamed(one, names) for one in taken.nodes] + [
+        Node("Identity", node.name, [names.get(inside, inside)], [outside], {}, node.opset)
+        for inside, outside in zip(taken.outputs, node.outputs)
+    ]
+
+
+def renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """The node with other names of values, also in its branches."""
+    inside = {
+        key: replace(one, nodes=[renamed(n, names) for n in one.nodes], outputs=[names.get(n, n) for n in one.outputs])
+        for key, one in node.attributes.items()
+        if isinstance(one, Graph)
+    }
+    inputs, outputs = ([names.get(name, name) for name in some] for some in (node.inputs, node.outputs))
+    return replace(node, inputs=inputs, outputs=outputs, attributes={**node.attributes, **inside})
+
+
 def fold_constants(graph: Graph, sample: Mapping[str, Array]) -> None:
-    """Evaluates each node that no input reaches, and drops it."""
-    moving, kept = set(graph.inputs), []
+    """Evaluates each node that no input reaches, and drops it. An If is replaced by its branch."""
+    moving, kept, left = set(graph.inputs), [], graph.nodes[::-1]
     values: dict[str, Array] = {**graph.constants, **sample}
     with np.errstate(all="ignore"):
-        for node in graph.nodes:
+        while left:
+            node = left.pop()
+            if node.op == "If":
+                condition = None if node.inputs[0] in moving else values.get(node.inputs[0])
+                left += branch(graph, node, condition)[::-1]
+                values.update(graph.constants)
+                continue
             outputs = floats.evaluate(node, values)
             values.update(zip(node.outputs, outputs))
             if node.op not in SHAPE_ONLY and any(name in moving for name in node.inputs):

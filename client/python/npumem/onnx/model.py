@@ -180,12 +180,16 @@ def checked(model: onnx.ModelProto, opset: int, path: str) -> None:
         kind.ClearField("shape")
 
 
-def attribute(one: onnx.AttributeProto, path: str) -> Any:
+def attribute(one: onnx.AttributeProto, opset: int, path: str) -> Any:
     value = helper.get_attribute_value(one)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, onnx.TensorProto):
         return array_of(value, path)
+    if isinstance(value, onnx.GraphProto):  # a branch or a body: it reads values of the graph around it by their names
+        nodes = [node_of(proto, i, opset, path) for i, proto in enumerate(value.node)]
+        held = {t.name: array_of(t, path) for t in value.initializer}
+        return Graph(nodes, [v.name for v in value.input], [v.name for v in value.output], held, {}, opset)
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], bytes):
         return [item.decode("utf-8", "replace") for item in value]
     return value
@@ -240,7 +244,7 @@ def node_of(proto: onnx.NodeProto, index: int, opset: int, path: str) -> Node:
         proto.name or f"{proto.op_type}_{index}",
         list(proto.input),
         list(proto.output),
-        {one.name: attribute(one, path) for one in proto.attribute},
+        {one.name: attribute(one, opset, path) for one in proto.attribute},
         opset,
     )
     if proto.domain not in DOMAINS:
