@@ -468,12 +468,34 @@ class Networks(Folder):
 
     def test_samples_that_submit_would_refuse(self):
         self.save(picture())
-        for dtype in ("u1", "<f2", ">f4"):
+        for dtype in ("i1", "<f2", ">f4"):
             self.samples(np.ones((2, 3, 16, 16), dtype))
             done = self.program("npumem.onnx", "m.onnx", "--samples", "x.npy", "--out", "net")
             self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
-            self.assertIn(" is not float32 or float64, which npumemctl submit --samples reads", done.stderr)
+            self.assertIn("npumemctl submit --samples reads float32, float64, uint8, bool, int32 and int64, and not", done.stderr)
             self.assertFalse(os.path.exists(self.at("net")))
+
+    def test_pictures_of_bytes(self):
+        """uint8 into a Cast: all 256 values are exact, whatever the samples reach; the same file goes to submit."""
+        nodes = [("Cast", ["x"], ["f"], {"to": 1}), ("Mul", ["f", "k"], ["m"], {}), ("Conv", ["m", "w"], ["c"], {}), ("Add", ["m", "z"], ["s"], {})]
+        made = model(nodes, {"x": [1, 3, 8, 8]}, {"c": None, "s": None}, {"k": np.float32(1 / 255), "w": random(1, 4, 3, 3, 3), "z": np.float32(1)})
+        made.graph.input[0].type.tensor_type.elem_type = TensorProto.UINT8
+        self.save(made)
+        dark, bright = (np.random.default_rng(0).integers(0, most, (2, 3, 8, 8)).astype(np.uint8) for most in (60, 256))
+        for dtype in ("fx16", "mixed"):
+            self.samples(dark)
+            done = self.program("npumem.onnx", "m.onnx", "--samples", "x.npy", "--out", dtype, "--dtype", dtype)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.samples(bright)
+            command = [NPUMEMCTL, "--spawn", "submit", dtype, "--samples", "x.npy", "--out", f"{dtype}.out"]
+            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=SECONDS)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("in the quantization", done.stdout)
+            with open(self.at(dtype, "network.json"), encoding="utf-8") as file:
+                self.assertIn('"frac_bits": 7', next(line for line in file if '"x"' in line))
+        self.samples(np.float32(dark) + 0.5)
+        done = self.program("npumem.onnx", "m.onnx", "--samples", "x.npy", "--out", "none")
+        self.assertIn("samples of x have numbers that uint8 has not", done.stderr)
 
     def test_an_import_is_the_same_each_time(self):
         self.save(picture())

@@ -52,6 +52,18 @@ class Host(Folder):
         self.assertTrue(np.array_equal(got["i"], np.concatenate([one["i"] for one in want])))
         self.assertGreater(noise_db(np.concatenate([one["y"] for one in want]), got["y"]), 55)
 
+    def test_ids_of_tokens(self):
+        """int64 into a Gather: the host looks them up, also larger ones than the samples have, and a kernel multiplies."""
+        made = model([("Gather", ["table", "ids"], ["e"], {}), ("MatMul", ["e", "w"], ["y"], {})], {"ids": [1, 8]}, {"y": None},
+                     {"table": np.tile(random(1, 8, 16), (500, 1)), "w": random(2, 16, 4)})  # fmt: skip
+        made.graph.input[0].type.tensor_type.elem_type = 7
+        few = np.array([np.random.default_rng(i).permutation(8) for i in range(3)])
+        many = few + 8 * np.arange(476, 500).reshape(3, 8)
+        self.converted(made, few, "--host")
+        got, graph = self.results(many), read(self.at("m.onnx"))
+        want = np.concatenate([floats.run(graph, {"ids": one[None]})["y"] for one in many])
+        self.assertGreater(noise_db(want, got["y"]), 50)
+
     def test_a_shape_that_depends_on_the_data(self):
         """Boxes of a head, and which of them stay, at the end: on the host, exactly."""
         scores = {"w": random(1, 8, 6), "s": np.array([1, 1, 8], np.int64), "box": np.abs(random(2, 1, 8, 4)),

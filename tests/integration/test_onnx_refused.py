@@ -174,7 +174,19 @@ class Refused(Folder):
         made = self.one_node("Relu")
         made.graph.input.append(helper.make_tensor_value_info("n", TensorProto.INT64, [1]))
         self.save(made)
-        self.assert_refused("input n is int64", "--constant n=FILE.npy", words=self.given)
+        self.assert_refused("the model has the inputs x, n", "is given by --constant NAME=FILE.npy", words=self.given)
+        made.graph.input[1].type.tensor_type.elem_type = TensorProto.STRING
+        self.save(made)
+        self.assert_refused("input n is string", "--constant n=FILE.npy", words=self.given)
+        made = model([("Gather", ["table", "x"], ["y"], {})], {"x": [1, 3]}, {"y": None}, {"table": random(1, 50, 4)})
+        made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+        self.save(made)
+        ids = ("--samples", self.samples(np.array([[1, 2, 49]])))
+        self.assert_refused("its indices are computed", "--host; or cut the model behind it", words=ids)
+        made.graph.node[0].op_type, made.graph.node[0].input[0] = "Div", "three"
+        made.graph.initializer.append(numpy_helper.from_array(np.array([3]), "three"))
+        self.save(made)
+        self.assert_refused("it divides integers", words=ids)
 
     def test_a_folder_that_is_there(self):
         self.save(self.one_node("Relu"))

@@ -49,6 +49,9 @@ static int check_shape(const struct npy *npy, const struct npumem_place *place, 
 static int check_type(struct stream *stream, const struct npy *npy, struct npumem_error *error)
 {
 	bool is_real = !strcmp(npy->descr, "<f4") || !strcmp(npy->descr, "<f8");
+	/* The types of pictures, masks and indices. int8 and int16 may be numbers of fixed point. */
+	bool is_whole = !strcmp(npy->descr, "|u1") || !strcmp(npy->descr, "|b1") || !strcmp(npy->descr, "<i4") ||
+			!strcmp(npy->descr, "<i8");
 	if (!stream->converts && is_real && npumem_dtype_is_fixed(stream->dtype))
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"the array has real numbers (%s); \"quantize\": true takes them",
@@ -59,11 +62,14 @@ static int check_type(struct stream *stream, const struct npy *npy, struct npume
 		return npumem_error_set(error, NPUMEM_INVALID, "only fx8 and fx16 are quantized");
 	char type[NPY_TYPE_BYTES];
 	stream->is_double = !strcmp(npy->descr, "<f8");
-	if (is_real)
+	stream->whole_bytes = is_whole ? (unsigned)(npy->descr[2] - '0') : 0;
+	if (is_real || is_whole)
 		return 0;
-	return npumem_error_set(error, NPUMEM_INVALID,
-				"the array has element type %s; real numbers are expected, float32 or float64",
-				npy_type_text(npy->descr, type));
+	return npumem_error_set(
+		error, NPUMEM_INVALID,
+		"the array has element type %s; real numbers are expected (float32, float64), or uint8, "
+		"bool, int32, int64",
+		npy_type_text(npy->descr, type));
 }
 
 /* stdin stays open for what follows, as commands do; stdout for its next writer. */
@@ -165,6 +171,12 @@ static int check_shape_of_samples(const struct npy *npy, const struct npumem_pla
 	return check_shape(&one, place, &why) ? check_shape(npy, place, error) : 0;
 }
 
+/* Bytes of a number in the file, which is quantized. */
+static size_t real_bytes(const struct stream *stream)
+{
+	return stream->whole_bytes ? stream->whole_bytes : stream->is_double ? sizeof(double) : sizeof(float);
+}
+
 static int open_one(struct stream *stream, const char *path, const struct npumem_place *place, bool is_shaped,
 		    size_t sample, int rounding, size_t *n, struct npumem_error *error)
 {
@@ -178,8 +190,7 @@ static int open_one(struct stream *stream, const char *path, const struct npumem
 		status = npumem_error_set(&why, NPUMEM_INVALID, "it has %zu samples, and not number %zu", *n,
 					  sample + 1);
 	stream->goes_on = !status && sample + 1 < *n;
-	size_t each = stream->is_double ? sizeof(double) : sizeof(float);
-	if (!status && fseeko(stream->file, (off_t)(sample * stream->n * each), SEEK_CUR))
+	if (!status && fseeko(stream->file, (off_t)(sample * stream->n * real_bytes(stream)), SEEK_CUR))
 		status = npumem_error_set(&why, NPUMEM_INVALID, "%s", strerror(errno));
 	if (!status)
 		return 0;
@@ -248,16 +259,36 @@ static int refuse_nan(const struct stream *stream, size_t at, struct npumem_erro
 				npy_index_text(stream->shape, stream->n_dims, at, text, sizeof(text)));
 }
 
+/* Integers as float64, in place: from the last on, as they may be smaller. */
+static void widen(double *reals, size_t n, unsigned bytes)
+{
+	for (size_t i = n; i-- > 0;) {
+		const char *at = (const char *)reals + i * bytes;
+		int64_t whole = *(const uint8_t *)at;
+		int32_t narrow;
+		if (bytes == sizeof(narrow)) {
+			memcpy(&narrow, at, sizeof(narrow));
+			whole = narrow;
+		} else if (bytes == sizeof(whole)) {
+			memcpy(&whole, at, sizeof(whole));
+		}
+		reals[i] = (double)whole;
+	}
+}
+
 static int take_reals(struct stream *stream, void *data, size_t n, struct npumem_error *error)
 {
 	double reals[STREAM_REALS]; /* or twice as many floats' room */
-	size_t each = stream->is_double ? sizeof(double) : sizeof(float), nan_at = 0;
-	int status = take(stream, reals, n, n * each, error);
-	if (!status && quantize_array(reals, stream->is_double, n, stream->dtype, stream->frac_bits,
-				      stream->rounding, data, &stream->saturated, &nan_at))
+	bool is_double = stream->is_double || stream->whole_bytes;
+	size_t nan_at = 0;
+	int status = take(stream, reals, n, n * real_bytes(stream), error);
+	if (!status && stream->whole_bytes)
+		widen(reals, n, stream->whole_bytes);
+	if (!status && quantize_array(reals, is_double, n, stream->dtype, stream->frac_bits, stream->rounding,
+				      data, &stream->saturated, &nan_at))
 		return refuse_nan(stream, stream->at - n + nan_at, error);
 	for (size_t i = 0; stream->reals && i < n && !status; i++)
-		*stream->reals++ = stream->is_double ? (float)reals[i] : ((const float *)reals)[i];
+		*stream->reals++ = is_double ? (float)reals[i] : ((const float *)reals)[i];
 	return status;
 }
 

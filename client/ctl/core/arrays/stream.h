@@ -89,10 +89,11 @@ struct stream {
 	int dtype;
 	int64_t frac_bits;
 	int rounding;
-	bool converts;	/* the file has real numbers */
-	bool is_double; /* float64 */
-	bool goes_on;	/* the file has more behind the last element */
-	size_t n, at;	/* elements in all, and those that went by */
+	bool converts;	      /* the file has real numbers */
+	bool is_double;	      /* float64 */
+	unsigned whole_bytes; /* of an integer; 0: they are real numbers */
+	bool goes_on;	      /* the file has more behind the last element */
+	size_t n, at;	      /* elements in all, and those that went by */
 	size_t element_bytes;
 	int64_t saturated;
 	float *reals; /* where numbers also go before they are quantized; NULL: nowhere */

@@ -84,10 +84,10 @@ def command(arguments: list[str]) -> int:
         raise Fail(f"--activations {options.activations}: it is an .npz with an array for each value")
     samples = arrays_of(options.samples, "--samples")
     for array in samples.values() if isinstance(samples, dict) else [samples]:
-        if array.dtype not in ("<f4", "<f8"):
+        if array.dtype.str not in ("<f4", "<f8", "|u1", "|b1", "<i4", "<i8"):
             raise Fail(
-                f"--samples: {array.dtype} is not float32 or float64, which npumemctl submit --samples reads: "
-                "convert it with astype"
+                f"--samples: npumemctl submit --samples reads float32, float64, uint8, bool, int32 and int64, and not "
+                f"{array.dtype}: convert it with astype"
             )
     imported = load(
         options.model, samples, dtype=options.dtype, method=options.method,

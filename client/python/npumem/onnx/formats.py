@@ -71,6 +71,16 @@ def best(values: Array, dtype: str, method: str = "snr") -> int:
     return min(tries, key=lambda f: float(((rounded(seen, dtype, f) - seen) ** 2).sum()))
 
 
+def best_of(graph: Graph, name: str, values: Array, dtype: str, method: str) -> int:
+    """The same of a value. An input of whole numbers takes all that a type of 8 bits has, or all that fx16 holds of a
+    larger one."""
+    if name not in graph.whole:
+        return best(values, dtype, method)
+    kind = np.dtype(graph.whole[name])
+    most = 1 if kind == bool else np.iinfo(kind).max
+    return fitting(most, dtype) if kind.itemsize == 1 else min(best(values, dtype, "max"), 0)
+
+
 @dataclass
 class Samples:
     """What the graph computes in floats, for some samples. `runs` has the values of each."""
@@ -107,7 +117,7 @@ class Formats:
             values = self.samples.of(name)
             if not np.isfinite(values).all():
                 raise ImportRefused(f"value {name} is not finite for these samples; fixed point has no infinity or NaN")
-            frac = best(values, dtype, self.method)
+            frac = best_of(self.graph, name, values, dtype, self.method)
             if frac < 0:
                 most = float(np.abs(values).max())
                 wider = "--dtype mixed or fx16" if dtype == "fx8" else "scale the model's inputs or weights"
@@ -182,11 +192,12 @@ def fixed(dtype: str, graph: Graph) -> Policy:
     """One type for all; with fx8, what is computed behind the last weights is fx16: scores, and where boxes are."""
     if dtype == "fx16":
         return Policy(lambda name: "fx16", lambda node: "fx16", lambda name: "--dtype fx16")
-    wide = behind(graph)
+    wide = behind(graph) | {name for name, kind in graph.whole.items() if kind not in ("int8", "bool")}
     return Policy(
         lambda name: "fx16" if name in wide else "fx8",
         lambda node: "fx8",
-        lambda name: "fx16: computed behind the last weights" if name in wide else "--dtype fx8",
+        lambda name: "fx16: whole numbers" if name in graph.whole and name in wide
+        else "fx16: computed behind the last weights" if name in wide else "--dtype fx8",
     )
 
 
@@ -264,7 +275,7 @@ def reason_of_inputs(graph: Graph, samples: Samples, node: Node, method: str) ->
     for name in node.inputs if node.op in ONE_TYPE else ():
         constant = graph.constant(name)
         values = samples.of(name) if constant is None else constant
-        if best(values, "fx8", method) < 0:
+        if best_of(graph, name, values, "fx8", method) < 0:
             most = float(np.abs(values).max())
             return f"fx16: {name}, from which it is made, reaches {most:.4g}, which fx8 cannot hold"
     return ""

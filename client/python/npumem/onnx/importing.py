@@ -20,7 +20,7 @@ from .formats import Formats, Policy, Samples
 from .lowering import Lowering, Options
 from .model import Array, Graph, ImportRefused, read
 from .network import Network
-from .samples import Given, feeds_of, in_order
+from .samples import Given, feeds_of, in_order, whole
 
 DTYPES = ("fx8", "fx16", "mixed")
 CALIBRATE_MAX = 16  # samples that formats come from
@@ -82,7 +82,7 @@ def load(
     graph = read(path, shapes, constants, {name: np.shape(one) for name, one in arrays})
     if not graph.inputs:
         raise ImportRefused(f"{path}: the model has no input that a sample could give")
-    feeds = feeds_of(graph.declared, samples)
+    feeds = whole(feeds_of(graph.declared, samples), graph.whole)
     if not feeds:
         raise ImportRefused("there is no sample, and formats come from samples")
     if activations and equalize:
@@ -146,7 +146,7 @@ def fill(imported: Imported, folder: str, expect: bool) -> None:
     imported.network.write(folder)
     for name in imported.graph.inputs:
         held = low.held[name]
-        np.save(os.path.join(folder, f"{held.name}.npy"), imported.samples.runs[0][name].reshape(held.shape))
+        np.save(os.path.join(folder, f"{held.name}.npy"), in_order(imported.samples.runs[0][name]).reshape(held.shape))
     with open(os.path.join(folder, "report.json"), "w", encoding="utf-8") as file:
         json.dump(imported.report, file, indent=1)
         file.write("\n")

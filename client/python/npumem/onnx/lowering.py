@@ -124,6 +124,8 @@ class Lowering:
         for name in node.inputs:
             if name in self.hosted and not host.has_one_shape(self, name):
                 raise NoKernel(f"the shape of {name} depends on the data, and a tensor has one shape")
+        if node.op == "Div" and self.samples.runs[0][node.outputs[0]].dtype.kind in "iu":
+            raise NoKernel("it divides integers, and a kernel does not cut the fraction")
         for name in [*node.inputs, *node.outputs]:
             if name and name not in self.graph.constants and 0 in self.graph.shapes.get(name, ()):
                 raise NoKernel(f"{name} has no elements, and a tensor has at least one")
@@ -165,7 +167,8 @@ class Lowering:
         value = self.constant(node.input(index))
         if value is None:
             raise NoKernel(
-                f"its {what} is computed, and a kernel takes only a constant", "export the model with a constant there"
+                f"its {what} is computed, and a kernel takes only a constant",
+                "export the model with a constant there, or run it on the host: --host",
             )
         return value
 

@@ -25,6 +25,9 @@ Shape = tuple[int, ...]
 OLDEST_OPSET = 7  # an older model is converted to it
 DOMAINS = ("", "ai.onnx")
 FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
+WHOLE = {
+    2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 12: "uint32", 13: "uint64",
+}  # fmt: skip
 
 
 class ImportRefused(Exception):
@@ -68,6 +71,7 @@ class Graph:
     inputs, outputs  names of values; an input is what each sample gives
     constants        values that no sample changes
     declared         the shapes of the inputs, as the file has them
+    whole            NumPy's type of each input that has whole numbers
     shapes           the shapes of all values, when the graph ran once
     n_limits         pairs of QuantizeLinear and DequantizeLinear of which only the limits are kept"""
 
@@ -78,6 +82,7 @@ class Graph:
     declared: dict[str, Shape]
     opset: int
     shapes: dict[str, Shape] = field(default_factory=dict)
+    whole: dict[str, str] = field(default_factory=dict)
     n_limits: int = 0
 
     def users(self, name: str) -> list[Node]:
@@ -230,11 +235,11 @@ def checked_input(value: onnx.ValueInfoProto, path: str) -> None:
     if kind != "tensor_type":
         raise ImportRefused(f"{path}: input {value.name} is a {kind}, and only tensors can be given to a network")
     element = value.type.tensor_type.elem_type
-    if element not in FLOATS:
+    if element not in FLOATS and element not in WHOLE:
         name = onnx.TensorProto.DataType.Name(element).lower()
         raise ImportRefused(
-            f"{path}: input {value.name} is {name}, and samples are floats; if the model always has the same values "
-            f"there, give them: --constant {value.name}=FILE.npy"
+            f"{path}: input {value.name} is {name}, and samples are floats or integers; if the model always has the "
+            f"same values there, give them: --constant {value.name}=FILE.npy"
         )
 
 
@@ -276,14 +281,16 @@ def read(
     model = converted(model, opset, path)
     opset = max(opset, OLDEST_OPSET)
     values = {t.name: array_of(t, path) for t in model.graph.initializer}
-    declared = {}
+    declared, whole = {}, {}
     for value in model.graph.input:
         if value.name in given:
             values[value.name] = np.asarray(given.pop(value.name))
         elif value.name not in values:
             checked_input(value, path)
+            if value.type.tensor_type.elem_type in WHOLE:
+                whole[value.name] = WHOLE[value.type.tensor_type.elem_type]
             declared[value.name] = fixed_shape(value, (shapes or {}).get(value.name), path, samples.get(value.name, samples.get(None, ())))
     if given:
         raise ImportRefused(f"{path}: the model has no input {', '.join(given)}")
     nodes = [node_of(proto, i, opset, path) for i, proto in enumerate(model.graph.node)]
-    return Graph(nodes, list(declared), [one.name for one in model.graph.output], values, declared, opset)
+    return Graph(nodes, list(declared), [one.name for one in model.graph.output], values, declared, opset, whole=whole)

@@ -87,6 +87,11 @@ def split(low: Lowering, node: Node) -> dict[str, Held]:
 def gather(low: Lowering, node: Node) -> Held:
     shape = low.shape(node.inputs[0])
     axis = node.get("axis", 0) % len(shape)
+    if low.constant(node.inputs[1]) is None:
+        raise NoKernel(
+            "its indices are computed, and no kernel looks elements up",
+            "run it on the host: --host; or cut the model behind it, so that its output is an input",
+        )
     indices = low.parameter(node, 1, "indices").astype(int).reshape(-1)
     x, dim = moves.along(low.net, low.of(node), shape, axis)
     return moves.picked(low.net, x, [int(i) % shape[axis] for i in indices], dim)

@@ -122,6 +122,35 @@ TEST(extents_of_one_may_be_left_out)
 	stream_close(&stream, 0, NULL);
 }
 
+/* uint8, bool, int32 and int64 are quantized as the numbers that they are; int8 and int16 may be fixed point. */
+TEST(whole_numbers)
+{
+	static const char *const descrs[] = {"|u1", "|b1", "<i4", "<i8"};
+	static const int64_t shape[] = {1, 100, 1, 100};
+	static uint8_t bytes[N];
+	static int32_t halves[N];
+	static int64_t words[N];
+	static int16_t got[N];
+	char message[NPUMEM_MESSAGE_BYTES];
+	const void *data[] = {bytes, bytes, halves, words};
+	const size_t n_bytes[] = {N, N, sizeof(halves), sizeof(words)};
+	for (int i = 0; i < N; i++) {
+		bytes[i] = (uint8_t)i;
+		words[i] = halves[i] = i % 2 ? i / 5 : -i / 5;
+	}
+	for (unsigned k = 0; k < 4; k++) {
+		struct stream stream;
+		make(descrs[k], shape, 4, data[k], n_bytes[k]);
+		ck_assert_int_eq(stream_open(&stream, path, &fx16, true, NPUMEM_UP, NULL), 0);
+		ck_assert_int_eq(stream_read(&stream, got, N, NULL), 0);
+		ck_assert_int_eq(stream_close(&stream, 0, NULL), 0);
+		for (int i = 0; i < N; i++)
+			ck_assert_int_eq(got[i], 16 * (k < 2 ? bytes[i] : halves[i]));
+	}
+	make("|i1", shape, 4, bytes, N);
+	ck_assert_int_eq(open_error(&fx16, true, message), NPUMEM_INVALID);
+}
+
 TEST(refusals)
 {
 	static const int64_t shape[] = {1, 100, 1, 100};
