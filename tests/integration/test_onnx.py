@@ -477,11 +477,12 @@ class Networks(Folder):
 
     def test_pictures_of_bytes(self):
         """uint8 into a Cast: all 256 values are exact, whatever the samples reach; the same file goes to submit."""
-        nodes = [("Cast", ["x"], ["f"], {"to": 1}), ("Mul", ["f", "k"], ["m"], {}), ("Conv", ["m", "w"], ["c"], {}), ("Add", ["m", "z"], ["s"], {})]
-        made = model(nodes, {"x": [1, 3, 8, 8]}, {"c": None, "s": None}, {"k": np.float32(1 / 255), "w": random(1, 4, 3, 3, 3), "z": np.float32(1)})
+        nodes = [("Cast", ["x"], ["f"], {"to": 1}), ("Div", ["f", "k"], ["m"], {}), ("Conv", ["m", "w"], ["c"], {}), ("Add", ["m", "z"], ["s"], {})]
+        made = model(nodes, {"x": [1, 3, 8, 8]}, {"c": None, "s": None}, {"k": np.float32(255), "w": random(1, 4, 3, 3, 3), "z": np.float32(1)})
         made.graph.input[0].type.tensor_type.elem_type = TensorProto.UINT8
         self.save(made)
-        dark, bright = (np.random.default_rng(0).integers(0, most, (2, 3, 8, 8)).astype(np.uint8) for most in (60, 256))
+        dark, bright = (np.random.default_rng(0).integers(0, most, (2, 3, 8, 8)).astype(np.uint8) for most in (60, 64))
+        dark[0, 0, 0, 0], bright[0, 0, 0, 0] = 64, 0
         for dtype in ("fx16", "mixed"):
             self.samples(dark)
             done = self.program("npumem.onnx", "m.onnx", "--samples", "x.npy", "--out", dtype, "--dtype", dtype)
@@ -491,6 +492,7 @@ class Networks(Folder):
             done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=SECONDS)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertNotIn("in the quantization", done.stdout)
+            self.assertGreater(noise_db(bright / 255 + 1, np.load(self.at(f"{dtype}.out", "s.npy"))), 55)
             with open(self.at(dtype, "network.json"), encoding="utf-8") as file:
                 self.assertIn('"frac_bits": 7', next(line for line in file if '"x"' in line))
         self.samples(np.float32(dark) + 0.5)

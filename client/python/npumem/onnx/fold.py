@@ -15,6 +15,7 @@ from . import chains, floats
 from .expand import expand
 from .floats.arithmetic import clip_ends
 from .floats.shapes import pad_sides
+from .formats import MOVES
 from .model import Array, Graph, ImportRefused, Node
 
 WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
@@ -71,6 +72,7 @@ def fold_constants(graph: Graph, sample: Mapping[str, Array]) -> None:
                 graph.constants.update({n: v for n, v in zip(node.outputs, outputs) if n})
     graph.nodes = kept
     graph.shapes = {name: tuple(np.shape(value)) for name, value in values.items()}
+    graph.kinds = {name: np.asarray(value).dtype.kind for name, value in values.items()}
 
 
 def drop_unused(graph: Graph) -> None:
@@ -94,9 +96,19 @@ def bypass(graph: Graph, node: Node) -> None:
 
 
 def drop_identities(graph: Graph) -> None:
+    """A Cast that is left makes integers floats, or floats integers: what reads it computes in another way."""
     for node in list(graph.nodes):
-        if node.op in ("Identity", "Dropout", "Cast") and graph.shapes[node.inputs[0]] == graph.shapes[node.outputs[0]]:
+        floats_only = node.op != "Cast" or {graph.kinds[node.inputs[0]], graph.kinds[node.outputs[0]]} == {"f"}
+        same = node.op in ("Identity", "Dropout", "Cast") and graph.shapes[node.inputs[0]] == graph.shapes[node.outputs[0]]
+        if same and floats_only:
             bypass(graph, node)
+
+
+def follow_whole(graph: Graph) -> None:
+    """Integers of an input that are cast or moved are the same numbers."""
+    for node in graph.nodes:
+        if node.op in MOVES and node.op not in ("Concat", "Pad") and node.inputs[0] in graph.whole:
+            graph.whole.update(dict.fromkeys(node.outputs, graph.whole[node.inputs[0]]))
 
 
 # ---- into the node before ----
@@ -328,6 +340,7 @@ def fold(graph: Graph, sample: Mapping[str, Array]) -> None:
             STEPS[node.op](graph, node)
     chains.fold(graph)
     drop_unused(graph)
+    follow_whole(graph)
 
 
 # ---- channels of neighbouring layers ----

@@ -183,7 +183,7 @@ def compensated(rows: Array, seen: Array, quantize: Callable[[Array], Array], da
 
 WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU", "RNN")
 MOVES = (
-    "Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Tile",
+    "Cast", "Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Tile",
     "Transpose", "Unsqueeze",
 )  # fmt: skip
 

@@ -71,7 +71,8 @@ class Graph:
     inputs, outputs  names of values; an input is what each sample gives
     constants        values that no sample changes
     declared         the shapes of the inputs, as the file has them
-    whole            NumPy's type of each input that has whole numbers
+    whole            NumPy's type of each input that has whole numbers, and of what is the same numbers
+    kinds            NumPy's kind of each value ("f", "i", …), when the graph ran once
     shapes           the shapes of all values, when the graph ran once
     n_limits         pairs of QuantizeLinear and DequantizeLinear of which only the limits are kept"""
 
@@ -83,6 +84,7 @@ class Graph:
     opset: int
     shapes: dict[str, Shape] = field(default_factory=dict)
     whole: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
     n_limits: int = 0
 
     def users(self, name: str) -> list[Node]:

@@ -143,6 +143,9 @@ def same(low: Lowering, node: Node) -> Held:
         raise ImportRefused("its mask is used, and no kernel makes one; export the model for inference")
     if node.op == "Dropout" and low.constant(node.input(2)) is not None and bool(low.constant(node.input(2))):
         raise ImportRefused("it is in training mode; export the model for inference")
+    changes = node.op == "Cast" and [run[node.inputs[0]] != run[node.outputs[0]] for run in low.samples.runs]
+    if changes and any(one.any() for one in changes):
+        raise NoKernel("it cuts fractions, or makes numbers truths, and no kernel does")
     return low.of(node)
 
 
