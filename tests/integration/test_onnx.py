@@ -426,6 +426,20 @@ class Networks(Folder):
         got, want = self.outputs(imported, feeds), self.floats(made, feeds)
         self.assertGreater(noise_db(np.stack([one["y"] for one in want]), np.stack([one["y"] for one in got])), 25)
 
+    def test_mixed_gives_what_large_values_are_summed_to_fx16(self):
+        """The data of a convolution keep their type, also where its result fits fx8."""
+        w, wide = random(1, 4, 4, 1, 1) / 2, random(2, 4, 4, 1, 1) * 20
+        nodes = [("Conv", [a, "w"], [b], {}) for a, b in ("xa", "ab", "bc", "cd")]
+        nodes += [("Conv", ["d", "wide", "bias"], ["e"], {}), ("Conv", ["e", "few"], ["f"], {}), ("Conv", ["f", "w"], ["g"], {}),
+                  ("Conv", ["g", "w"], ["y"], {})]  # fmt: skip
+        few = {"w": w, "wide": wide, "bias": np.float32([130, 60, 70, 80]), "few": random(3, 4, 4, 1, 1) / 50}
+        made, x = model(nodes, {"x": [1, 4, 6, 6]}, {"y": None}, few), random(0, 4, 1, 4, 6, 6)
+        imported, feeds = self.imported(made, x, "mixed"), [{"x": one} for one in x]
+        types = {one["value"]: one["dtype"] for one in imported.report["layers"]}
+        self.assertEqual([types[name] for name in "efg"], ["fx16", "fx16", "fx8"])
+        want, got = (np.stack([one["y"] for one in each]) for each in (self.floats(made, feeds), self.outputs(imported, feeds)))
+        self.assertGreater(noise_db(want, got), 30)
+
     def test_mixed_gives_small_probabilities_fx16(self):
         """Softmax over many numbers leaves fx8 little of each; a head is fx16 also where its kernel keeps types."""
         nodes = [("Conv", [one, "k"], [two], {}) for one, two in zip(["x", "a", "b", "c"], ["a", "b", "c", "d"])]

@@ -94,11 +94,13 @@ class Samples:
 
 @dataclass
 class Policy:
-    """Which type a value, and the weights of a node, have. `why` says the reason for each value."""
+    """Which type a value, and the weights of a node, have. `why` says the reason for each value; `wider` is what to do
+    about one that fx8 cannot hold."""
 
     data: Callable[[str], str]
     weights: Callable[[Node], str]
     why: Callable[[str], str]
+    wider: str = "--dtype mixed or fx16"
 
 
 class Formats:
@@ -120,7 +122,7 @@ class Formats:
             frac = best_of(self.graph, name, values, dtype, self.method)
             if frac < 0:
                 most = float(np.abs(values).max())
-                wider = "--dtype mixed or fx16" if dtype == "fx8" else "scale the model's inputs or weights"
+                wider = self.policy.wider if dtype == "fx8" else "scale the model's inputs or weights"
                 raise ImportRefused(
                     f"value {name} reaches {most:.4g}, more than {dtype} holds ({largest(dtype):.0f}): {wider}"
                 )
@@ -253,6 +255,7 @@ def mixed(graph: Graph, samples: Samples, method: str) -> Policy:
             if name and name not in reasons:
                 reasons[name] = (
                     reason_of_inputs(graph, samples, node, method)
+                    or reason_of_data(graph, samples, node, reasons.get(node.inputs[0], ""), method)
                     or reason_of_softmax(graph, samples, name, method)
                     or reason_of(samples.of(name), method, node.op in TABLES)
                 )
@@ -261,6 +264,7 @@ def mixed(graph: Graph, samples: Samples, method: str) -> Policy:
         lambda name: "fx16" if name in wide else "fx8",
         lambda node: "fx16" if node.outputs[0] in wide_weights else "fx8",
         lambda name: reasons.get(name, "fx8: a constant or an intermediate value"),
+        "--dtype fx16",
     )
 
 
@@ -279,6 +283,15 @@ def reason_of_inputs(graph: Graph, samples: Samples, node: Node, method: str) ->
             most = float(np.abs(values).max())
             return f"fx16: {name}, from which it is made, reaches {most:.4g}, which fx8 cannot hold"
     return ""
+
+
+def reason_of_data(graph: Graph, samples: Samples, node: Node, why: str, method: str) -> str:
+    """A weighted node has the type of its result: fx8 would take from its data what made them fx16."""
+    if node.op not in WEIGHTED or not why.startswith("fx16"):
+        return ""
+    maker = graph.maker(node.inputs[0])
+    own = reason_of(samples.of(node.inputs[0]), method, maker is not None and maker.op in TABLES)
+    return f"fx16: of {node.inputs[0]}: {own[6:]}" if own.startswith("fx16") else ""
 
 
 def reason_of_softmax(graph: Graph, samples: Samples, name: str, method: str) -> str:
