@@ -218,6 +218,15 @@ class Refused(Folder):
         self.assertEqual(done.returncode, 1)
         self.assertIn('tensor "y": no room for 240000 bytes', done.stderr)
         self.assertIn("npumemctl plan tells what the network needs, npumemd --npu-bytes gives more", done.stderr)
+        ctl[1:3] = ["--spawn", "submit"]  # a private daemon takes what the network needs
+        done = subprocess.run(ctl, capture_output=True, text=True, check=False, timeout=SECONDS)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        ctl[1] = "--spawn=--npu-bytes 64K"
+        plan = [NPUMEMCTL, "plan", self.at("net/network.json"), "--npu-bytes", "64K"]
+        for words in (ctl, plan):
+            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=SECONDS)
+            self.assertIn("an NPU has 65536; a device with --npu-bytes 524288 has room for the network", done.stderr)
+        before = sorted(os.listdir(self.folder))
         plan = [NPUMEMCTL, "plan", self.at("net/network.json"), "--npu-bytes", "256K"]
         done = subprocess.run(plan, capture_output=True, text=True, check=False, timeout=SECONDS)
         self.assertIn("a device with --npu-bytes 524288 has it", done.stderr)

@@ -147,6 +147,8 @@ static int run(struct ctl *ctl, const struct network *network, const char *out, 
 	code = samples ? samples_run(&execute, samples, 0) : execute_run(&execute);
 	if (code && npumem_error_find(&ctl->error, "largest_free_bytes", -1) >= 0)
 		say_what_it_needs(&ctl->error);
+	else if (code && npumem_error_find(&ctl->error, "bytes_per_npu", -1) >= 0)
+		lifetimes_say_room(ctl, network, &execute.info->geometry);
 	if (!code && ctl->json)
 		code = ctl_print(ctl, object(&execute));
 	else if (!code)
@@ -183,6 +185,8 @@ static int submit_run(struct ctl *ctl, const struct args *args)
 		return CTL_USAGE;
 	if (network_load(args->words[0], &network, &ctl->error))
 		return CTL_FAILED;
+	if (!dry)
+		lifetimes_spawn(ctl, &network);
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;

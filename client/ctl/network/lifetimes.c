@@ -1,7 +1,9 @@
 /* Tensors and their lives as text and as JSON. Operations are counted as in the file. */
+#define _GNU_SOURCE /* asprintf */
 #include "client/ctl/network/networks.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -197,12 +199,51 @@ static void warn_of_values(const struct ctl *ctl, const struct network *network)
 	ctl_warn(ctl, warning);
 }
 
+enum { ROOM_BYTES_MAX = 64 << 20 };
+
+/* The bytes of each NPU, doubled until the network fits; 0: it fits no such device. */
+static int64_t room(const struct network *network, struct npumem_geometry geometry)
+{
+	struct npumem_error why;
+	struct lives lives;
+	for (; geometry.npu_bytes <= ROOM_BYTES_MAX; geometry.npu_bytes *= 2)
+		if (!lives_compute(network, &geometry, &lives, &why) && lives.crowded == lives.n)
+			return geometry.npu_bytes;
+	return 0;
+}
+
+void lifetimes_spawn(struct ctl *ctl, const struct network *network)
+{
+	struct npumem_geometry geometry;
+	if (ctl->npumem || !ctl->spawned || strcmp(ctl->spawned, "spawn:"))
+		return;
+	npumem_geometry_default(&geometry);
+	int64_t bytes = room(network, geometry);
+	if (bytes <= geometry.npu_bytes)
+		return;
+	free(ctl->spawned);
+	if (asprintf(&ctl->spawned, "spawn:--npu-bytes %" PRId64, bytes) < 0)
+		memory_none();
+	ctl->address = ctl->spawned;
+}
+
+void lifetimes_say_room(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry)
+{
+	int64_t bytes = room(network, *geometry);
+	size_t length = strlen(ctl->error.message);
+	if (bytes)
+		snprintf(ctl->error.message + length, sizeof(ctl->error.message) - length,
+			 "; a device with --npu-bytes %" PRId64 " has room for the network", bytes);
+}
+
 int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
 		    const struct rates *rates, const char *svg, const struct dry *dry)
 {
 	struct lives lives;
-	if (lives_compute(network, geometry, &lives, &ctl->error))
+	if (lives_compute(network, geometry, &lives, &ctl->error)) {
+		lifetimes_say_room(ctl, network, geometry);
 		return CTL_FAILED;
+	}
 	int code = svg ? draw(ctl, network, &lives, geometry, svg) : CTL_OK;
 	if (code)
 		return code;

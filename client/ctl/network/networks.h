@@ -236,5 +236,10 @@ json_t *costing_object(const struct network *network, const struct rates *rates,
  * it does not fit, or the dry run was refused or could not be made; all is printed first. */
 int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
 		    const struct rates *rates, const char *svg, const struct dry *dry);
+/* Before ctl_connect: a --spawn without options gets NPUs in which the network fits, if the usual ones are too
+ * small. */
+void lifetimes_spawn(struct ctl *ctl, const struct network *network);
+/* Adds to ctl->error the --npu-bytes with which the network fits, if there are such. */
+void lifetimes_say_room(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry);
 
 #endif
