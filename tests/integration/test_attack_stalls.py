@@ -3,10 +3,13 @@ of its loop. A busy machine may disturb any one attempt, but not all."""
 
 import os
 import select
+import shutil
 import subprocess
+import tempfile
 import time
 import unittest
 
+from state import in_memory
 from support import SLOWER, Client, Endless, TestCase, beside, dims, fill, free, pb, ref, wait_for
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
@@ -290,6 +293,50 @@ class Seals(TestCase):
         operands = [pb.Operand(role=role, tensor=ref("host")) for role in ("in", "out")]
         self.alice.call(run=pb.RunRequest(kernel=pb.RELU, operands=operands))
         self.assert_short(pb.OK)
+
+
+class Footprints(TestCase):
+    """A run with an output of two elements reaches all that lies between them."""
+
+    BYTES = 4 * MIB
+
+    def setUp(self):
+        folder = tempfile.mkdtemp(prefix="npumem-state-", dir=in_memory())
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        self.options = ("--npu-bytes", str(self.BYTES), "--allow-unchecked-reuse", "--state-dir", folder + "/state")
+        super().setUp()
+        self.alice, self.watcher = self.client(ALICE), self.client()
+
+    def alloc(self, name, shape, **spec):
+        spec = pb.Spec(dtype=pb.FX8, frac_bits=3, layout=pb.STRIDED, shape=dims(*shape), **spec)
+        self.alice.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(name=name, spec=spec, reuse=pb.UNCHECKED)]))
+        self.alice.call(**fill(name, 1))
+
+    def longest_ms(self):
+        self.watcher.call(stat=pb.StatRequest(reset=True))
+        operands = [pb.Operand(role=role, tensor=ref("x")) for role in ("in", "out")]
+        self.alice.call(run=pb.RunRequest(kernel=pb.RELU, operands=operands))
+        return self.watcher.call(**DETAILS).stat.loop.longest_cpu_ns / 1e6 / SLOWER
+
+    def test_whose_data_it_destroys(self):
+        gap = self.BYTES // 8
+        self.alloc("x", (1, 1, 2, 1), stride=dims(0, 0, gap, 1))
+        address = self.alice.call(open=pb.OpenRequest(tensor=ref("x"))).tensor.place.address
+        self.alloc("guest", (1, 64, 1, gap // 2 - 512), stride=dims(0, 0, 0, 2), address=address + 512)
+        longest, found = least(3, self.longest_ms)
+        self.assertLess(longest, 3, found)
+
+    def test_whose_pages_a_snapshot_has_to_save(self):
+        gap = self.BYTES - 8192
+        self.alloc("x", (1, 2, 1, 1), start_npu=63, stride=dims(2 * gap, gap, 1, 1))
+
+        def longest_ms():
+            snapshot = self.watcher.call(snapshot=pb.SnapshotRequest()).snapshot.snapshot
+            longest = self.longest_ms()
+            self.watcher.call(snapshot=pb.SnapshotRequest(snapshot=snapshot, end=True))
+            return longest
+        longest, found = least(3, longest_ms)
+        self.assertLess(longest, 3, found)
 
 
 class Packs(TestCase):

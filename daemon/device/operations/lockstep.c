@@ -97,12 +97,21 @@ static struct op_destroyed *note_destroyed(struct op *op, struct tensor *victim)
 	return &op->destroyed[op->n_destroyed++];
 }
 
+/* A victim may have millions of ranges. */
+static void give_way(const struct device *device, unsigned *pending)
+{
+	enum { RANGES = 1000 };
+	if (++*pending % RANGES == 0)
+		device_give_way(device);
+}
+
 /* Lists what is data; what dummies are, nobody misses. False where it cannot be listed. */
 static bool list_data(struct device *device, struct op *op, const struct lockstep_victim *victim)
 {
 	struct intersect walk;
 	struct intersect_range range;
 	struct op_destroyed *destroyed = NULL;
+	unsigned pending = 0;
 	intersect_begin(&walk, &device->options.geometry, TENSOR_PLACE(victim->out), KINDS_FOOTPRINT,
 			TENSOR_PLACE(victim->tensor), NPUMEM_BYTE_DATA);
 	while (intersect_next(&walk, &range)) {
@@ -114,6 +123,7 @@ static bool list_data(struct device *device, struct op *op, const struct lockste
 			destroyed->bytes = range.bytes;
 		}
 		destroyed->total_bytes += range.bytes * range.n_npus;
+		give_way(device, &pending);
 	}
 	return true;
 }
@@ -143,12 +153,14 @@ static void poison(struct device *device, const struct lockstep_victim *victim)
 {
 	struct intersect walk;
 	struct intersect_range range, told = {.bytes = 0};
+	unsigned pending = 0;
 	intersect_begin(&walk, &device->options.geometry, TENSOR_PLACE(victim->out), KINDS_FOOTPRINT,
 			TENSOR_PLACE(victim->tensor), KINDS_DATA);
 	while (intersect_next(&walk, &range)) {
 		for (int64_t npu = range.npu; npu < range.npu + range.n_npus; npu++)
 			local_poison(&device->local, npu, range.offset, range.bytes);
 		tell_poisoned(device, &told, &range);
+		give_way(device, &pending);
 	}
 	tell_range(device, &told);
 }

@@ -247,7 +247,9 @@ static int64_t aliases_cost(const struct op *op)
 
 static int64_t run_cost(struct device *device, const struct op *op)
 {
-	int64_t elements = aliases_cost(op);
+	enum { DESTROY_STEPS = INT32_MAX };
+	/* Of tensors of any number of stretches, by an output of few elements. It is rare. */
+	int64_t elements = aliases_cost(op) + (op_destroys(op) ? DESTROY_STEPS : 0);
 	const struct tensor *packed;
 	int64_t steps = op_kernel_steps(device, op, &packed);
 	for (unsigned i = 0; i < op->n_operands; i++) {

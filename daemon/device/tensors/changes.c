@@ -200,8 +200,8 @@ int64_t changes_cost(const struct device *device, const struct tensor *tensor, i
 	const struct npumem_place *place = TENSOR_PLACE(tensor_root(tensor));
 	if (!changes_are_told(device))
 		return made_cost(device, tensor, n);
-	int64_t pages = device->options.geometry.n_npus * (place->bytes_per_npu / PAGE_BYTES + PAGES_MIN);
-	return (n < pages / PAGES_MIN ? n * PAGES_MIN : pages) * PAGE_STEPS;
+	/* Of all of a footprint, however few elements are in it: what lies between them is told, too. */
+	return device->options.geometry.n_npus * (place->bytes_per_npu / PAGE_BYTES + PAGES_MIN) * PAGE_STEPS;
 }
 
 void device_tell(struct device *device, void (*before)(void *ctx, uint64_t off, uint64_t bytes), void *ctx)
