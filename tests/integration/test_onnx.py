@@ -1,5 +1,6 @@
 """npumem-import: models become networks that run, and give what floats and the specification give."""
 
+import json
 import os
 import subprocess
 import sys
@@ -384,6 +385,22 @@ class Networks(Folder):
         self.submit_samples("bad.npy", "ends in its data")
         with open(self.at("net", "report.txt"), encoding="utf-8") as file:
             self.assertIn("a head, or made of one", file.read())
+
+    def test_an_import_says_how_good_its_outputs_are(self):
+        nodes = [("Add", ["x", "c"], ["a"], {}), ("Sub", ["a", "c"], ["y"], {}), ("Relu", ["x"], ["z"], {})]
+        self.save(model(nodes, {"x": [1, 4, 5]}, {"y": None, "z": None}, {"c": np.float32(100)}))
+        words = ("npumem.onnx", "m.onnx", "--samples", self.samples(random(0, 3, 1, 4, 5) / 4), "--dtype", "fx8", "--out")
+        done = self.program(*words, "good")
+        self.assertIn("output y has ", done.stderr)
+        self.assertNotIn("output z has ", done.stderr)
+        with open(self.at("good", "report.json"), encoding="utf-8") as file:
+            db = json.load(file)["output_db"]
+        self.assertTrue(db["y"] < 20 < 30 < db["z"], db)
+        self.assertIn(f"z.npy, S/N {db['z']:.1f} dB", done.stdout)
+        with mock.patch.dict(os.environ, {"NPUMEMD": "/nowhere"}):  # the daemon is not installed
+            done = self.program(*words, "unknown")
+        self.assertIn("cannot start a private daemon", done.stderr)
+        self.assertEqual((done.returncode, os.path.exists(self.at("unknown", "network.json"))), (0, True))
 
     def test_arrays_lie_as_npumemctl_reads_them(self):
         """Also where samples, and values of layers, are transposed views."""

@@ -7,6 +7,7 @@ import os
 import sys
 
 
+LEAST_DB = 20  # of an output; below it there is a warning
 DEFAULT = 512 << 10  # --npu-bytes of a private daemon that is not told
 
 
@@ -68,7 +69,9 @@ def command(arguments: list[str]) -> int:
     from .arguments import Fail, array_of, arrays_of, named, shape_of
     from .importing import check_place, load
     from .report import text
-    from .run import peak_per_npu
+    from ..errors import Refused
+    from .model import printable
+    from .run import measured, peak_per_npu
 
     out = options.out or os.path.splitext(os.path.basename(options.model))[0]
     check_place(out)
@@ -95,8 +98,19 @@ def command(arguments: list[str]) -> int:
         shapes=dict(shape_of(word) for word in options.shape), constants=constants, host=options.host,
         activations=activations,
     )  # fmt: skip
+    try:
+        imported.report["output_db"] = measured(imported)
+    except Refused as problem:  # the daemon is another package
+        print(f"npumem-import: the S/N of the outputs is not known: {printable(str(problem))}", file=sys.stderr)
     imported.write(out, expect=not options.no_expect)
     print(text(imported.report).partition("\n\n")[0])
+    for name, db in imported.report.get("output_db", {}).items():
+        if db < LEAST_DB:
+            print(
+                f"npumem-import: output {printable(name)} has {db:.1f} dB, and below {LEAST_DB} dB results are often wrong: "
+                "take a wider --dtype, --equalize, or other samples; npumemctl check shows which layer loses it",
+                file=sys.stderr,
+            )
     needs = peak_per_npu(imported.network.document())
     spawn = "--spawn" if needs <= DEFAULT else f"--spawn='--npu-bytes {needs}'"
     if imported.report["host"]:

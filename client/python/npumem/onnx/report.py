@@ -87,7 +87,9 @@ def text(said: dict[str, Any]) -> str:
             f"only their limits are kept, and the samples give the formats"
         )
     lines += [f"input  {name} {one['shape']} <- {one['file']}" for name, one in said["inputs"].items()]
-    lines += [f"output {name} {one['shape']} -> {one['file']}" for name, one in said["outputs"].items()]
+    for name, one in said["outputs"].items():
+        db = said.get("output_db", {}).get(name)
+        lines.append(f"output {name} {one['shape']} -> {one['file']}" + (f", S/N {db:.1f} dB" if db is not None else ""))
     if "activations" in said:
         one = said["activations"]
         lines.append(

@@ -22,6 +22,7 @@ from ..tensor import Tensor
 from . import host
 from .arguments import Fail, array_of, arrays_of
 from .formats import noise_db
+from .importing import Imported
 from .model import Array, ImportRefused, printable
 from .samples import feeds_of
 
@@ -191,6 +192,20 @@ def peak_per_npu(whole: Json) -> int:
         ),
         default=0,
     )
+
+
+def measured(imported: Imported) -> dict[str, float]:
+    """The S/N in dB of each output against floats, over the samples that gave the formats, on a private daemon. An output
+    whose shape depends on the data has none."""
+    whole, runs = imported.network.document(), imported.samples.runs
+    with spawn("--npu-bytes", str(per_npu(whole))) as device:
+        with Session(device, whole, imported.report, imported.network.arrays.__getitem__) as session:
+            got = [session.run({name: np.asarray(one[name], np.float32) for name in imported.graph.inputs}) for one in runs]
+    return {
+        name: round(noise_db(np.stack([one[name] for one in runs]), np.stack([one[name] for one in got])), 1)
+        for name in imported.graph.outputs
+        if all(np.shape(a[name]) == np.shape(b[name]) == np.shape(got[0][name]) for a, b in zip(runs, got))
+    }
 
 
 # ---- the command ----
