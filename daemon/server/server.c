@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "daemon/rpc/calls/perform.h"
 #include "daemon/server/connections/activate.h"
 #include "daemon/server/process/background.h"
 #include "daemon/server/process/blocks.h"
@@ -223,6 +224,7 @@ static int open_device(struct server *server, char *error)
 	rpc_init(&server->rpc, &server->service, server->heap);
 	if (workers_open(&server->workers, &server->loop, &server->service.queue, server->heap, 0))
 		return fail(error, "cannot make worker threads", UV_ENOMEM);
+	server->workers.on_pause = perform_note_pause;
 	server->rpc.executor = workers_executor(&server->workers);
 	device_give_way_by(server->device, workers_give_way, &server->workers);
 	share_open(&server->share, &server->workers);

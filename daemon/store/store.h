@@ -35,7 +35,7 @@ enum {
 	STORE_ERROR_BYTES = 512,    /* room for a line with its 0 */
 	STORE_LINES_MAX = 16,
 	STORE_WRITES_MAX = 32640, /* under way at a time */
-	STORE_RUNS_MAX = 48,	  /* requests that run at a time and are noted */
+	STORE_RUNS_MAX = 48,	  /* requests that run at a time: those of the loop and of workers' slots */
 };
 
 struct store;

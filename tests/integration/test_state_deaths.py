@@ -10,7 +10,7 @@ import unittest
 
 import npumem
 from state import StateTestCase, token_of
-from support import SECONDS, HungUp, copy, fill, pb, read, submit
+from support import SECONDS, HungUp, alloc, copy, fill, pb, read, run, submit
 
 DYING = 113
 LARGE = (1, 64, 64, 64)  # a fill of it runs on a thread
@@ -111,6 +111,28 @@ class Deaths(DeathsTestCase):
         )
         self.check_aborted(first)
         self.refused(second, pb.DATA_LOST)
+
+    def test_beside_a_crowd(self):
+        """Of 60 users each one's kernel has begun and gave way: these do not take the notes of those that run."""
+        self.stop()
+        self.state += "."
+        self.options = ("--npus", "64", "--npu-bytes", str(4 << 20))
+        self.start()
+        client = self.begin(LARGE)
+        for death in range(2):
+            crowd = [self.client(20000 + i) for i in range(60)]
+            for one in crowd:
+                if not death:
+                    for name, shape in (("in", (1, 64, 128, 128)), ("w", (64, 16, 15, 15)), ("out", (1, 16, 114, 114))):
+                        one.call(**alloc(name, shape, pb.FX8, frac_bits=4, start_npu=0))
+                    one.call(**fill("in", 1))
+                    one.call(**fill("w", 1))
+                one.post(*[run(pb.CONV2D, in_="in", weights="w", out="out")] * 20)
+            time.sleep(0.5)
+            client = self.ask_to_death(client, fill("a", DYING))
+            for one in crowd:
+                one.close()
+        self.check_aborted(client.pipeline(dict(fill("a", DYING), id=self.number, again=True))[0])
 
     def test_after_a_loss_of_power_nothing_is_counted(self):
         self.stop()

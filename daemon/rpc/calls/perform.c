@@ -133,13 +133,25 @@ int perform_read_too(struct call *call, const struct tensor *tensor, int (*finis
 
 /* ---- threads ---- */
 
+static _Thread_local struct runs_note *noted; /* of the work on this thread */
+
 static void work_away(void *arg)
 {
 	struct call_work *work = arg;
 
-	runs_begin(&work->run);
+	noted = &work->run;
+	runs_begin(noted);
 	work->work(work->arg);
-	runs_end(&work->run);
+	runs_end(noted);
+	noted = NULL;
+}
+
+void perform_note_pause(bool is_paused)
+{
+	if (noted && is_paused)
+		runs_end(noted);
+	else if (noted)
+		runs_begin(noted);
 }
 
 static void on_worked(void *arg)

@@ -54,8 +54,7 @@ static void note_activity(struct workers *workers, const struct limits_user *use
 /* Whether another user had work a moment ago. */
 static bool others_were_active(const struct workers *workers, const struct limits_user *user)
 {
-	const struct workers_activity *other =
-		workers->latest.user == user ? &workers->before : &workers->latest;
+	const struct workers_activity *other = workers->latest.user == user ? &workers->before : &workers->latest;
 
 	return other->until_ns && uv_hrtime() < other->until_ns;
 }
@@ -133,8 +132,8 @@ static bool goes_first(const struct fair_user *a, const struct fair_user *b)
 	return a->n_running != b->n_running ? a->n_running < b->n_running : a->served_ns < b->served_ns;
 }
 
-/* Of the users whose task may go on the one with the fewest slots, and of these the one that was served least; NULL:
- * there is none. */
+/* Of the users whose task may go on the one with the fewest slots, and of these the one that was served least;
+ * NULL: there is none. */
 static struct fair_user *next_user(struct workers *workers)
 {
 	struct fair_user *next = NULL;
@@ -192,6 +191,8 @@ static void pause_task(struct workers *workers, struct workers_task *task, struc
 
 	if (uv_cond_init(&resume))
 		return;
+	if (workers->on_pause)
+		workers->on_pause(true);
 	task->resume = &resume;
 	take_slot(workers, task);
 	fair_queue_add_first(&workers->queue, &task->user->tasks, &task->turn);
@@ -204,6 +205,8 @@ static void pause_task(struct workers *workers, struct workers_task *task, struc
 	/* Not from the time of the slot: the thread may have waited for a processor since. */
 	task->since_ns = uv_hrtime();
 	uv_cond_destroy(&resume);
+	if (workers->on_pause)
+		workers->on_pause(false);
 }
 
 static bool is_full(const struct workers *workers)
@@ -400,17 +403,16 @@ struct rpc_executor workers_executor(struct workers *workers)
 int workers_open(struct workers *workers, uv_loop_t *loop, struct fair_queue *loop_queue, const struct heap *heap,
 		 unsigned n_slots)
 {
-	enum { LEAST = 2, MOST = (WORKERS_FURTHER_MAX - WORKERS_SPARE) / 2 };
+	enum { LEAST = 2 };
 	int status;
 
 	/* Two at least: a kernel must not keep the DMA of its own group from running beside it. */
-	*workers = (struct workers){.heap = heap,
-				    .loop_queue = loop_queue,
-				    .n_slots = n_slots ? n_slots : uv_available_parallelism()};
+	*workers = (struct workers){
+		.heap = heap, .loop_queue = loop_queue, .n_slots = n_slots ? n_slots : uv_available_parallelism()};
 	if (workers->n_slots < LEAST)
 		workers->n_slots = LEAST;
-	if (workers->n_slots > MOST)
-		workers->n_slots = MOST;
+	if (workers->n_slots > WORKERS_SLOTS_MAX)
+		workers->n_slots = WORKERS_SLOTS_MAX;
 	workers->further_max = 2 * workers->n_slots + WORKERS_SPARE;
 	workers->moment_ns = MOMENT_NS;
 	workers->heard_moment_ns = HEARD_MOMENT_NS;

@@ -1,12 +1,12 @@
 /* Threads for long operations, shared between users by a fair queue.
- * A task runs while it has one of the slots, of which there are as many as processors. A user that sends a thousand
- * kernels delays the others by a part of one of them, not by all. A user that is alone may have all slots. While
- * other users have work, or had some a moment ago, it does not get the last slot, so that they find it free; work is
- * also what the loop does for them, as that needs a processor as well.
- * A task that gives way keeps its thread, so there are more threads than slots. Each user that has tasks has one
- * thread for its tasks alone. Users that have several tasks begun share `further_max` more threads. So a task never
- * waits for the end of another user's task. If the process may have no more threads, a user without tasks is refused
- * its first one. */
+ * A task runs while it has one of the slots, of which there are as many as processors, 47 at most. A user that
+ * sends a thousand kernels delays the others by a part of one of them, not by all. A user that is alone may have
+ * all slots. While other users have work, or had some a moment ago, it does not get the last slot, so that they
+ * find it free; work is also what the loop does for them, as that needs a processor as well. A task that gives way
+ * keeps its thread, so there are more threads than slots. Each user that has tasks has one thread for its tasks
+ * alone. Users that have several tasks begun share `further_max` more threads. So a task never waits for the end
+ * of another user's task. If the process may have no more threads, a user without tasks is refused its first one.
+ */
 #ifndef SERVER_WORKERS_H
 #define SERVER_WORKERS_H
 
@@ -18,10 +18,13 @@
 #include "daemon/device/memory/heap.h"
 #include "daemon/rpc/rpc.h"
 #include "daemon/service/limits.h"
+#include "daemon/store/store.h"
 
 enum {
 	WORKERS_SPARE = 14, /* threads for further tasks that gave way, besides two for each slot */
-	WORKERS_FURTHER_MAX = 1024,
+	/* Each running task and the loop find a free note of a running request. */
+	WORKERS_SLOTS_MAX = STORE_RUNS_MAX - 1,
+	WORKERS_FURTHER_MAX = 2 * WORKERS_SLOTS_MAX + WORKERS_SPARE,
 	WORKERS_USERS_MAX = 1024, /* that have tasks at the same time, at least */
 	WORKERS_THREADS_MAX = WORKERS_USERS_MAX + WORKERS_FURTHER_MAX,
 };
@@ -32,7 +35,7 @@ struct workers_task;
  * half of a change, and decide wrongly once. */
 struct workers_activity {
 	_Atomic(const struct limits_user *) user; /* only compared: it may have gone */
-	_Atomic uint64_t until_ns; /* 0: there was none */
+	_Atomic uint64_t until_ns;		  /* 0: there was none */
 };
 
 struct workers {
@@ -40,8 +43,9 @@ struct workers {
 	unsigned n_slots, further_max;
 	/* The loop's. */
 	struct fair_queue *loop_queue;
-	uv_async_t ended; /* wakes the loop for `done`; keeps it alive while there are tasks */
-	unsigned n_tasks; /* tasks whose `done` was not called yet */
+	void (*on_pause)(bool is_paused); /* on a task's thread, while it has a slot; NULL: nobody asks */
+	uv_async_t ended;		  /* wakes the loop for `done`; keeps it alive while there are tasks */
+	unsigned n_tasks;		  /* tasks whose `done` was not called yet */
 	bool is_open;
 
 	uv_mutex_t lock;			/* of the members below */
@@ -76,8 +80,8 @@ void workers_give_way(void *workers);
 void workers_hear(struct workers *workers, const struct limits_user *user);
 /* The user of the task that calls this; NULL: the caller is no task. */
 const struct limits_user *workers_user(void);
-/* Whether `n` threads may help this user at this moment: so many slots are free beside the one kept for others, and no
- * task waits for one. On any thread. */
+/* Whether `n` threads may help this user at this moment: so many slots are free beside the one kept for others,
+ * and no task waits for one. On any thread. */
 bool workers_have_room(const struct workers *workers, const struct limits_user *user, unsigned n);
 
 #endif

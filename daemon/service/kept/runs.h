@@ -1,6 +1,6 @@
-/* The store has a note of each request that runs, so that the next process knows which ones ran when this one
- * died. A request of a session with a token that ran at two deaths is not run a third time
- * (rpc/handlers/replayed.h). Without a store all of this does nothing. */
+/* The store has a note of each request that runs (one that gave way to another does not), so that the next process
+ * knows which ones ran when this one died. A request of a session with a token that ran at two deaths is not run a
+ * third time (rpc/handlers/replayed.h). Without a store all of this does nothing. */
 #ifndef SERVICE_RUNS_H
 #define SERVICE_RUNS_H
 
@@ -43,7 +43,7 @@ static inline void runs_begin(struct runs_note *note)
 {
 	if (!note->store)
 		return;
-	note->run = store_run_take(note->store);
+	note->run = store_run_take(note->store); /* of STORE_RUNS_MAX one is free: server/loop/workers.h */
 	store_run_begin(note->store, note->run, note->session, note->request, note->method);
 }
 
