@@ -81,6 +81,22 @@ class PlainMemory(Longest):
         self.assertLess(min(found), MIB // 4 // PAGE // 2, found)
 
 
+class LargeMemory(Longest):
+    options = ("--npus", "16", "--npu-bytes", str(1024 * MIB))
+
+    def test_opens_whose_marks_are_on_many_pages(self):
+        """Each element has its marks on a page of its own."""
+        stride = dims(0, 0, 0, 8 * PAGE)
+        found = []
+        for i in range(4):
+            spec = pb.Spec(dtype=pb.INT8, layout=pb.STRIDED, shape=dims(1, 2, 1, 32000), stride=stride, start_npu=2 * i)
+            self.alice.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(name="t", spec=spec)]))
+            self.alice.call(write=pb.WriteRequest(tensor=ref("t"), first=0, data=b"1"))
+            found.append(self.longest_ms(lambda: self.alice.call(open=pb.OpenRequest(tensor=ref("t")))))
+            self.alice.call(**free("t"))
+        self.assertLess(min(found), 5 * SLOWER, found)
+
+
 class Disk(Longest):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="npumem-state-")

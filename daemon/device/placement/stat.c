@@ -82,7 +82,7 @@ int64_t device_scan_cost(const struct device *device, const struct tensor *tenso
 	if (!tensor_root(tensor)->touched)
 		return 0;
 	int64_t looks = !tensor_all_written(tensor) + (device->local.n_damaged > 0);
-	return looks ? looks * written_scan_cost(TENSOR_PLACE(tensor)) + page_cost_scan(device) : 0;
+	return looks ? looks * (written_scan_cost(TENSOR_PLACE(tensor)) + page_cost_scan(device, tensor)) : 0;
 }
 
 void device_scan(const struct device *device, const struct device_scan *scan, struct device_state *state)

@@ -30,16 +30,14 @@ static int64_t npus(const struct device *device, const struct npumem_place *plac
 	return least(least(channels, n), device->options.geometry.n_npus);
 }
 
-static int64_t pages(const struct device *device, const struct tensor *tensor, int64_t n, bool with_bits)
+/* `page_bytes`: the bytes of local memory that a page stands for. */
+static int64_t pages(const struct device *device, const struct tensor *tensor, int64_t n, int64_t page_bytes)
 {
 	const struct npumem_place *place = TENSOR_PLACE(tensor);
-	int64_t n_npus = npus(device, place, n), bytes = extent(place);
+	int64_t n_npus = npus(device, place, n);
 	int64_t each = n_npus ? (n + n_npus - 1) / n_npus : 0;
-	int64_t of_npu = least(bytes / PAGE_BYTES + 1, each);
 
-	if (with_bits)
-		of_npu += least(bytes / PAGE_OF_BITS_BYTES + 1, each);
-	return n_npus * of_npu;
+	return n_npus * least(extent(place) / page_bytes + 1, each);
 }
 
 struct look {
@@ -83,7 +81,10 @@ static int64_t cost(const struct device *device, const struct tensor *tensor, in
 	if (is_known && !is_on_disk)
 		return 0;
 	int64_t steps = !is_on_disk || !writes ? PLAIN_STEPS : is_known ? SYNCED_STEPS : NEW_ON_DISK_STEPS;
-	int64_t all = pages(device, tensor, n, with_bits) * steps;
+	int64_t n_pages = pages(device, tensor, n, PAGE_BYTES);
+	if (with_bits)
+		n_pages += pages(device, tensor, n, PAGE_OF_BITS_BYTES);
+	int64_t all = n_pages * steps;
 	if (is_on_disk && all < NEW_ON_DISK_STEPS && may_wait_for_disk(device, tensor, first, n, with_bits))
 		return NEW_ON_DISK_STEPS;
 	return all;
@@ -99,7 +100,9 @@ int64_t page_cost_read(const struct device *device, const struct tensor *tensor,
 	return cost(device, tensor, first, n, false);
 }
 
-int64_t page_cost_scan(const struct device *device)
+int64_t page_cost_scan(const struct device *device, const struct tensor *tensor)
 {
-	return device->options.are_there ? NEW_ON_DISK_STEPS : 0;
+	if (device->options.are_there)
+		return NEW_ON_DISK_STEPS;
+	return pages(device, tensor, tensor_elements(tensor), PAGE_OF_BITS_BYTES) * PLAIN_STEPS;
 }

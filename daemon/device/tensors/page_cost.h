@@ -10,7 +10,7 @@
  * of its bytes are in memory now. */
 int64_t page_cost_write(const struct device *device, const struct tensor *tensor, int64_t first, int64_t n);
 int64_t page_cost_read(const struct device *device, const struct tensor *tensor, int64_t first, int64_t n);
-/* To count the bits of a tensor. On a disk it is always long: they are on as many pages as 1/8 of its bytes. */
-int64_t page_cost_scan(const struct device *device);
+/* To count the bits of a tensor once. On a disk it is always long. */
+int64_t page_cost_scan(const struct device *device, const struct tensor *tensor);
 
 #endif
