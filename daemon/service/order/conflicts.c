@@ -63,24 +63,18 @@ bool conflicts_may_across(const struct scheduler_access *access, const struct me
 
 static bool goes_before(const struct scheduler_access *before, const struct scheduler_access *access)
 {
-	return before && (before->entry->arrival < access->entry->arrival || before->entry->is_started);
+	return before && before->entry->arrival < access->entry->arrival;
 }
 
-/* Of two roots that meet, a kernel that writes the footprint of one conflicts with each access to the other. The
- * first of a queue decides: those that have started are in front, and the others are in order of arrival. An entry
- * has one access to a root. */
+/* Of two roots that meet, a kernel that writes the footprint of one conflicts with each access to the other,
+ * whatever their ranges. So none starts before an earlier one of the other root's queue has left, and the first of
+ * that queue is the earliest. */
 static bool is_free_of(const struct scheduler_access *access, const struct meeting *meeting)
 {
-	const struct scheduler_access *first;
-
-	if (!conflicts_may_across(access, meeting))
-		return true;
-	if (access->footprint) {
-		first = conflicts_first_met(meeting);
-		return !goes_before(first && first->entry == access->entry ? first->next : first, access);
-	}
-	first = record_queue(meeting->other)->footprints;
-	return !goes_before(first && first->entry == access->entry ? first->next_footprint : first, access);
+	return !conflicts_may_across(access, meeting) ||
+	       !goes_before(access->footprint ? conflicts_first_met(meeting)
+					      : record_queue(meeting->other)->footprints,
+			    access);
 }
 
 bool conflicts_may_elsewhere(const struct scheduler_access *access)

@@ -67,7 +67,7 @@ static bool has_device(const struct scheduler *scheduler, const struct scheduler
 		return scheduler->first == entry && !scheduler->n_started;
 	if (closes_device(scheduler) || (exclusive && entry->arrival > exclusive->arrival))
 		return false;
-	return !scheduler->n_exclusive || entry->is_long || entry->user->n_short < SHORT_MOST;
+	return !scheduler->n_exclusive || entry->user->n_short < SHORT_MOST;
 }
 
 /* Adds it to its user's entries that are ready and lack the device. */

@@ -474,6 +474,7 @@ static void check_request(const struct request *request)
 	ck_assert_uint_eq(entry->n_ready, n_ready);
 	ck_assert(!entry->is_started || n_ready == request->n);
 	ck_assert(!request->is_due || entry->is_started);
+	ck_assert(!entry->held_in || n_ready == request->n);
 	if (n_ready == request->n && !entry->is_started && !entry->is_exclusive)
 		ck_assert_msg(entry->held_in, "seed %u: ready, neither started nor held", (unsigned)s.seed);
 }
