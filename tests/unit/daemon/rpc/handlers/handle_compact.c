@@ -102,6 +102,24 @@ TEST(it_comes_in_steps_and_nobody_notices)
 	world_check(&crowd.world);
 }
 
+/* What the first one in line keeps from the second one is free while tensors move. */
+TEST(nobody_in_line_is_served_while_it_moves)
+{
+	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
+	scatter();
+	cancel.request_id = alloc_wait(0, "large", CROWD_NPU_BYTES);
+	uint64_t small = alloc_wait(0, "small", SHORT_W);
+	uint64_t compact = crowd_compact(2);
+	crowd_finish(0);
+	CROWD_SEND(0, cancel, CANCEL, &cancel);
+	ck_assert_int_eq(crowd_status(0, cancel.request_id), NPUMEM_CANCELLED);
+	ck_assert_int_eq(crowd_status(2, compact), -1);
+	ck_assert_int_eq(crowd_status(0, small), -1);
+	crowd_finish_all();
+	ck_assert_int_eq(crowd_status(2, compact), 0);
+	ck_assert_int_eq(crowd_status(0, small), 0);
+}
+
 TEST(cancelled_it_ends_with_what_has_moved)
 {
 	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;

@@ -79,6 +79,22 @@ TEST(a_name_is_free_when_the_free_takes_effect)
 	}
 }
 
+/* From its arrival on nobody finds the tensor: so it is done, although its client ends or cancels it. */
+TEST(a_free_that_has_arrived_is_done, .to = 2)
+{
+	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
+	crowd_alloc(0, "A", LONG_W);
+	crowd_fill(1, "A", 1);
+	cancel.request_id = crowd_free(0, "A");
+	if (_i)
+		CROWD_SEND(0, cancel, CANCEL, &cancel);
+	else
+		crowd_close(0);
+	crowd_finish_all();
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 0);
+	ck_assert_int_eq(crowd_status(1, crowd_alloc(1, "A", SHORT_W)), 0);
+}
+
 /* It would be told of what is not there any more. */
 TEST(who_may_do_less_waits_to_see_too)
 {

@@ -151,6 +151,30 @@ TEST(large_tensors_are_counted_elsewhere)
 				 strcmp(list->tensors[i]->name, "a") ? "ok" : "unwritten");
 }
 
+static uint64_t grant(const char *name, int access)
+{
+	Npumem__V1__Ref ref = talk_ref(0, name);
+	Npumem__V1__GrantRequest request = {MESSAGE(grant_request), .tensor = &ref, .uid = 1002,
+					    .access = (Npumem__V1__Access)access};
+	return CROWD_SEND(0, grant, GRANT, &request);
+}
+
+TEST(what_is_taken_back_while_it_is_counted_is_not_listed)
+{
+	crowd_become(1, 1002);
+	crowd_slow("slow");
+	crowd_alloc(0, "small", SHORT_W);
+	grant("slow", NPUMEM__V1__ACCESS__ACCESS_READ);
+	grant("small", NPUMEM__V1__ACCESS__ACCESS_READ);
+	crowd_finish_all();
+	uint64_t id = send_list(1, 0);
+	ck_assert_int_eq(crowd_status(1, id), -1);
+	ck_assert_int_eq(crowd_status(0, grant("small", NPUMEM__V1__ACCESS__ACCESS_NONE)), 0);
+	crowd_finish_all();
+	ck_assert_uint_eq(listed(1, id)->n_tensors, 1);
+	ck_assert_str_eq(listed(1, id)->tensors[0]->name, "slow");
+}
+
 /* Each allocation of a list that is counted elsewhere fails once. */
 TEST(no_memory_to_count_elsewhere)
 {

@@ -256,6 +256,19 @@ TEST(the_deadline_tells_what_was_missing)
 	says("waited 500 ms: no room for 4096 bytes on each NPU");
 }
 
+static void says_not(const char *part)
+{
+	ck_assert_ptr_null(strstr(line.answers[line.n - 1].message, part));
+}
+
+TEST(one_that_does_not_wait_is_refused_for_what_is_missing_now)
+{
+	alloc(0, 1, 8192, 0);
+	alloc(1, 2, 64, 0);
+	heard("1, 2 RESOURCE_EXHAUSTED");
+	says_not("empty device");
+}
+
 TEST(what_can_never_be_is_refused_at_once)
 {
 	alloc(0, 1, 100, 1000);
@@ -434,16 +447,22 @@ TEST(many_deadlines_at_once_are_seen_to_in_parts)
 	end_turns();
 }
 
-/* On an NPU every second byte of which is t1's, but for the end, which is t2's, t3 is in line: no three bytes
- * apart are free, which takes many turns to find out. */
-static void begin_search(void)
+enum { BYTES = 1 << 20, END = 1 << 12 };
+
+/* Every second byte of an NPU is t1's, but for the end, which is t2's. */
+static void fill_device(void)
 {
-	enum { BYTES = 1 << 20, END = 1 << 12 };
 	const struct device_options options = {
 		.geometry = {.n_npus = 8, .npu_bytes = BYTES, .n_banks = 8, .eu_bytes = 128}};
 	line_again(&options);
 	alloc_apart(0, 1, (BYTES - END) / 2, 2, 0);
 	alloc(0, 2, END, 0);
+}
+
+/* t3 is in line: no three bytes apart are free, which takes many turns to find out. */
+static void begin_search(void)
+{
+	fill_device();
 	alloc_apart(1, 3, BYTES / 4, 3, 1000);
 	heard("1, 2");
 	ck_assert_uint_eq(line.talk.world.service.waiting.n, 1);
@@ -565,6 +584,61 @@ TEST(others_in_line_go_on_beside_a_search)
 	heard("5 DEADLINE_EXCEEDED");
 	ck_assert_ptr_nonnull(line.talk.stranger.user->searching);
 	end_turns();
+}
+
+/* For one tensor that fits in the END and one that takes many turns, as that of begin_search. */
+static void alloc_two(unsigned peer, uint64_t id)
+{
+	Npumem__V1__Allocation allocations[2], *list[2] = {&allocations[0], &allocations[1]};
+	Npumem__V1__Dims stride = NPUMEM__V1__DIMS__INIT;
+	struct talk_spec specs[2];
+	for (unsigned i = 0; i < 2; i++) {
+		npumem__v1__allocation__init(&allocations[i]);
+		allocations[i].spec = i ? talk_spec(&specs[1], 1, BYTES / 4) : talk_spec(&specs[0], 8, END / 2);
+	}
+	specs[1].spec.layout = NPUMEM__V1__LAYOUT__STRIDED;
+	stride.w = 3;
+	stride.n = stride.c = stride.h = BYTES;
+	specs[1].spec.stride = &stride;
+	allocations[1].reuse = NPUMEM__V1__REUSE__IF_SAFE;
+	allocations[1].dma_only = true;
+	Npumem__V1__AllocRequest message = {MESSAGE(alloc_request), .n_tensors = 2, .tensors = list,
+					    .wait_ms = 60000};
+	SEND(peer, id, alloc, ALLOC, &message);
+}
+
+/* Bob's search is the first in line that others make room for. */
+TEST(a_search_keeps_the_room_that_it_claims_itself)
+{
+	fill_device();
+	alloc_two(1, 3);
+	begin_turns();
+	free_tensor(0, 4, "t2");
+	loop_turns_one(line.talk.rpc);
+	loop_turns_one(line.talk.rpc);
+	ck_assert_ptr_nonnull(line.talk.stranger.user->searching);
+	free_tensor(0, 5, "t1");
+	end_turns();
+	heard("1, 2, 4, 5, 3");
+}
+
+/* Alice's own t1 is in the way of her search, so that it holds nobody up: it leaves the END to Bob's request,
+ * which waits for more. */
+TEST(a_search_that_gave_way_begins_again_when_nobody_else_claims_the_room)
+{
+	fill_device();
+	alloc_two(0, 3);
+	alloc(1, 4, 2 * END, 60000);
+	begin_turns();
+	free_tensor(0, 5, "t2");
+	end_turns();
+	ck_assert_ptr_null(line.talk.session.user->searching);
+	begin_turns();
+	cancel(1, 6, 4);
+	ck_assert_ptr_nonnull(line.talk.session.user->searching);
+	free_tensor(0, 7, "t1");
+	end_turns();
+	heard("1, 2, 5, 4 CANCELLED, 6, 7, 3");
 }
 
 TEST(a_deadline_waits_for_the_search)

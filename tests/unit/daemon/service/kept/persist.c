@@ -215,7 +215,7 @@ TEST(all_of_a_free_takes_effect_on_a_full_disk)
 				 0);
 	}
 	is_full = true;
-	while (!store_prepare(kept.store, STORE_TENSORS, 0, TENSORS / 3))
+	while (!store_prepare(kept.store, STORE_TENSORS, 0, 2))
 		store_drop(kept.store, STORE_RESULTS, 0, 0);
 	kept.session.request = 4;
 	tensors_hide(&kept.session, tensors, TENSORS);

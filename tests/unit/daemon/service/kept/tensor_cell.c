@@ -1,7 +1,7 @@
 /* The bytes of a tensor's cell: what is packed is unpacked, of every size, and nothing else is. */
 #include "daemon/service/kept/tensor_cell.h"
 
-#include <stdlib.h>
+#include <sys/mman.h>
 
 #include "tests/support/test.h"
 
@@ -58,6 +58,20 @@ static struct persist_tensor ordinary(void)
 	};
 }
 
+/* Unpacks bytes that end where no memory is. */
+static bool unpack_exactly(const uint8_t *bytes, size_t n, struct persist_tensor *tensor)
+{
+	enum { PAGE = 65536 };
+	static uint8_t *pages;
+	if (!pages) {
+		pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		ck_assert(pages != MAP_FAILED);
+		ck_assert_int_eq(mprotect(pages + PAGE, PAGE, PROT_NONE), 0);
+	}
+	memcpy(pages + PAGE - n, bytes, n);
+	return tensor_cell_unpack(pages + PAGE - n, n, 6, tensor);
+}
+
 static size_t check(const struct persist_tensor *tensor)
 {
 	uint8_t bytes[STORE_TENSOR_BYTES_MAX], longer[STORE_TENSOR_BYTES_MAX + 1];
@@ -65,14 +79,10 @@ static size_t check(const struct persist_tensor *tensor)
 	struct persist_tensor again;
 	ck_assert(tensor_cell_unpack(bytes, n, 6, &again));
 	ck_assert_mem_eq(&again, tensor, sizeof(again));
-	/* Of a beginning at most the name may seem whole. */
-	size_t name = strlen(tensor->name);
-	for (size_t i = 0; i < n - name; i++) {
-		uint8_t *exact = malloc(i ? i : 1);
-		memcpy(exact, bytes, i);
-		ck_assert(!tensor_cell_unpack(exact, i, 6, &again));
-		free(exact);
-	}
+	/* Of a beginning at most the name or label may seem whole. */
+	size_t name = strlen(tensor->name), label = strnlen(tensor->name + 1, NPUMEM_NAME_BYTES_MAX);
+	for (size_t i = 0; i < n - (name || !label ? name : label + 1); i++)
+		ck_assert(!unpack_exactly(bytes, i, &again));
 	memcpy(longer, bytes, n);
 	longer[n] = 0;
 	ck_assert(!tensor_cell_unpack(longer, n + 1, 6, &again));
@@ -98,6 +108,15 @@ TEST(the_largest_tensor_has_room)
 {
 	struct persist_tensor tensor = largest();
 	ck_assert_uint_le(check(&tensor), STORE_TENSOR_BYTES_MAX);
+}
+
+/* It fills what a name has room for. */
+TEST(the_longest_label_has_room)
+{
+	struct persist_tensor tensor = ordinary();
+	tensor.name[0] = 0;
+	memset(tensor.name + 1, 'x', NPUMEM_NAME_BYTES_MAX);
+	check(&tensor);
 }
 
 /* The struct as it is, up to its last grant. */

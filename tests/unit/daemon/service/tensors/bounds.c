@@ -69,6 +69,12 @@ TEST(tensors_and_views)
 			 NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_uint_eq(has(LIMITS_TENSORS), 1);
 	ck_assert_int_eq(world_n_tensors(&world), 1);
+	may_have(LIMITS_TENSORS, 10);
+	may_have(LIMITS_VIEWS, 1);
+	ck_assert_int_eq(tensors_view(&session, tensors[0], "v", "", &slice, NULL, NULL, &view, &world.error), 0);
+	ck_assert_int_eq(tensors_view(&session, tensors[0], "w", "", &slice, NULL, NULL, &view, &world.error),
+			 NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_uint_eq(has(LIMITS_VIEWS), 1);
 }
 
 /* Whatever a request began with: what others took in its time counts when it ends. */

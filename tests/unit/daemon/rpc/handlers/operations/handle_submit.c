@@ -234,3 +234,47 @@ TEST(an_answer_beyond_a_frame_is_refused_before_anything_runs)
 	ck_assert_uint_eq(talk.response->submitted->done[2]->data.len, 6400000);
 	list_deinit(&list);
 }
+
+/* A tensor at an address of an NPU. */
+static struct tensor *place(struct session *session, const char *name, int64_t c, int64_t w, int64_t address)
+{
+	struct device_request request = world_request(c, w);
+	struct tensor *tensor;
+	request.spec.dtype = NPUMEM_FX8;
+	request.spec.frac_bits = 0;
+	request.spec.address = address;
+	request.reuse = session == &talk.session ? NPUMEM_NEVER : NPUMEM_UNCHECKED;
+	ck_assert_msg(!tensors_alloc(session, &request, &name, 1, &tensor, &talk.world.error), "%s",
+		      talk.world.error.message);
+	return tensor;
+}
+
+/* A kernel writes the footprint of "out", which has no data on the last NPU: there lies a guest. */
+TEST(what_a_kernel_destroys_is_told_behind_a_long_read, .to = 2)
+{
+	enum { NPUS = 64, NPU_BYTES = 512 << 10, READ = 9 << 20 };
+	struct device_options options = {
+		.geometry = {.n_npus = NPUS, .npu_bytes = NPU_BYTES, .n_banks = 8, .eu_bytes = 128},
+		.uninitialized = NPUMEM_ALLOW,
+		.allow_unchecked = true,
+	};
+	const Npumem__V1__Done *done;
+	struct tensor *guest;
+	struct list list;
+	talk_again(&talk, &options);
+	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "big", NPUS, READ / NPUS), 0);
+	place(&talk.session, "in", NPUS - 1, 128, 400 << 10);
+	place(&talk.session, "out", NPUS - 1, 128, 401 << 10);
+	guest = place(_i ? &talk.stranger : &talk.neighbour, "guest", 1, 16, (NPUS - 1) * NPU_BYTES + (401 << 10));
+	guest->all_written = true;
+	list_init(&list, 2);
+	add_read(&list, 0, "big", 0, READ);
+	add_relu(&list, 0, "in", "out");
+	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), 0);
+	done = talk.response->submitted->done[1];
+	ck_assert_uint_eq(done->n_destroyed, 1);
+	ck_assert_int_eq(done->destroyed[0]->npu, NPUS - 1);
+	/* The handle of another user's tensor is not told. */
+	ck_assert_uint_eq(done->destroyed[0]->handle, _i ? 0 : guest->handle);
+	list_deinit(&list);
+}
