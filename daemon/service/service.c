@@ -67,7 +67,6 @@ void service_mark_going(struct service *service, struct tensor *tensor)
 {
 	record_of(tensor)->changed_at = ++service->changes;
 	record_of(tensor)->is_going = true;
-	leave_session(record_of(tensor));
 }
 
 bool service_leaves_session(struct tensor *tensor)

@@ -120,7 +120,6 @@ static int answer_after_change(struct call *call)
 		append_tensor(call, tensor, NULL);
 		return 0;
 	}
-	call->is_committed = true;
 	gate_pass(call);
 	call->withdraw = answer_without_state;
 	return perform_read_too(call, tensor, answer_state);
