@@ -495,26 +495,44 @@ static void catch_journal(void *ctx)
 	close(fd);
 }
 
-/* Puts it; the journal of a process that died while it did, to be freed. */
-static char *put_caught(const char *text)
+static void open_to_catch(void)
 {
 	static const struct store_hooks hooks = {.stored = catch_journal};
 	state.options.hooks = &hooks;
 	state_open();
-	state_put(STORE_TENSORS, 1, text);
-	state_close(false);
 	state.options.hooks = NULL;
+}
+
+/* Puts it into a state that was opened to catch: the journal of a process that died while it did, to be freed. */
+static char *catch_put(const char *text)
+{
+	state_put(STORE_TENSORS, 1, text);
 	ck_assert_ptr_nonnull(caught.journal);
 	char *journal = caught.journal;
 	caught.journal = NULL;
 	return journal;
 }
 
-/* A transaction whose cells are there is no longer done where a later one wrote them. */
-TEST(a_transaction_from_before)
+/* The same by a process of its own. */
+static char *put_caught(const char *text)
 {
-	char *journal = put_caught("the older one");
-	free(put_caught("the newer one"));
+	open_to_catch();
+	char *journal = catch_put(text);
+	state_close(false);
+	return journal;
+}
+
+/* A transaction whose cells are there is no longer done where a later one wrote them. 0: of the same process. */
+TEST(a_transaction_from_before, .to = 2)
+{
+	open_to_catch();
+	char *journal = catch_put("the older one");
+	if (_i) {
+		state_close(false);
+		open_to_catch();
+	}
+	free(catch_put("the newer one"));
+	state_close(false);
 	state_write(state_path("journal"), journal + FORMAT_RECORDS_OFF, transaction_in(journal, 0)->bytes,
 		    FORMAT_RECORDS_OFF);
 	free(journal);

@@ -185,6 +185,41 @@ TEST(a_damaged_slot_is_never_used_again)
 				  device_handle_slot(lost));
 }
 
+static struct tensor *place(const char *name, int64_t c, int64_t npu, int reuse)
+{
+	struct device_request request = world_request(c, 100);
+	struct tensor *tensor;
+	request.spec.address = npu * 8192;
+	request.reuse = reuse;
+	ck_assert_int_eq(tensors_alloc(&kept.session, &request, &name, 1, &tensor, &kept.world.error), 0);
+	return tensor;
+}
+
+static int first_byte(int64_t npu)
+{
+	uint8_t byte;
+	device_peek(kept.world.device, npu, 0, 1, &byte);
+	return byte;
+}
+
+/* Its room is not free, as the host has it. */
+TEST(bytes_of_a_damaged_guest_are_not_left_in_its_host)
+{
+	struct error_context context = {.error = &kept.world.error};
+	struct op op = {.kind = OP_FILL, .value = 7};
+	session_init(&kept.session, &kept.world.service, 1001, 1, NULL);
+	place("host", 7, 0, NPUMEM_NEVER);
+	op.tensor = place("guest", 1, 7, NPUMEM_UNCHECKED);
+	ck_assert_int_eq(op_check(kept.world.device, &op, &context), 0);
+	ck_assert_int_eq(op_run(kept.world.device, &op, &context), 0);
+	op_deinit(kept.world.device, &op);
+	ck_assert_int_eq(first_byte(7), 7);
+	flip("guest");
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.report.n_damaged, 1);
+	ck_assert_int_eq(first_byte(7), 0);
+}
+
 TEST(what_was_being_written_is_lost)
 {
 	struct device_state state;
