@@ -3,6 +3,7 @@
 
 #include "daemon/rpc/rpc.h"
 #include "daemon/service/kept/stale.h"
+#include "tests/unit/daemon/rpc/talk.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 struct scene {
@@ -153,4 +154,45 @@ TEST(without_a_token_nothing_is_sent_again)
 	sent_before(&scene.session, OP_READ, scene.x, NULL);
 	ck_assert_uint_eq(sent_before(&scene.session, OP_FILL, scene.x, NULL), 0);
 	ck_assert_uint_eq(sent_before_change(scene.x), 0);
+}
+
+static void deliver(void *ctx, struct buffer *reply)
+{
+	(void)ctx;
+	reply->used = 0;
+}
+
+static void receive(struct rpc *rpc, Npumem__V1__Request *request)
+{
+	uint8_t message[256];
+	ck_assert_uint_le(npumem__v1__request__get_packed_size(request), sizeof(message));
+	ck_assert_int_eq(rpc_receive(rpc, &scene.peer, message, npumem__v1__request__pack(request, message)), 0);
+}
+
+/* With the requests of a client. */
+TEST(what_a_read_answered_is_sent_before_a_fill)
+{
+	Npumem__V1__Ref ref = talk_ref(0, "x");
+	Npumem__V1__FillRequest fill = {MESSAGE(fill_request), .tensor = &ref,
+					.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER};
+	Npumem__V1__ReadRequest read = {MESSAGE(read_request), .tensor = &ref, .count = 1};
+	Npumem__V1__Request request = {MESSAGE(request), .id = 20, .call_case = NPUMEM__V1__REQUEST__CALL_FILL,
+				       .fill = &fill};
+	struct rpc *rpc = malloc(sizeof(*rpc));
+	rpc_init(rpc, &scene.kept.world.service, &scene.kept.world.heap);
+	scene.peer.deliver = deliver;
+	receive(rpc, &request);
+	repeat_sent(&scene.peer);
+	request.id++;
+	request.call_case = NPUMEM__V1__REQUEST__CALL_READ;
+	request.read = &read;
+	receive(rpc, &request);
+	ck_assert_uint_eq(scene.n_sent, 0);
+	request.id++;
+	request.call_case = NPUMEM__V1__REQUEST__CALL_FILL;
+	request.fill = &fill;
+	receive(rpc, &request);
+	ck_assert_uint_eq(scene.n_sent, 1);
+	rpc_deinit(rpc);
+	free(rpc);
 }
