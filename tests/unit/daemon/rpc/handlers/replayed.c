@@ -169,6 +169,23 @@ TEST(an_allocation_is_known_whole_or_refused)
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 4);
 }
 
+static int free_tensor(uint64_t id, bool again, uint64_t handle)
+{
+	Npumem__V1__Ref ref = talk_ref(handle, ""), *list = &ref;
+	Npumem__V1__FreeRequest request = {MESSAGE(free_request), .n_tensors = 1, .tensors = &list};
+	return ASK(id, again, free, FREE, &request);
+}
+
+TEST(a_free_is_answered_as_the_first_time)
+{
+	ck_assert_int_eq(alloc(1, false, 1), 0);
+	uint64_t handle = made(0);
+	ck_assert_int_eq(free_tensor(2, false, handle), 0);
+	ck_assert_int_eq(free_tensor(2, true, handle), 0);
+	ck_assert_int_eq(scene.talk.response->freed->tensors, 1);
+	ck_assert_int_eq(free_tensor(3, true, handle), NPUMEM_NOT_FOUND);
+}
+
 TEST(what_may_have_been_done_is_not_done_again)
 {
 	uint64_t handles[TENSORS];
@@ -214,19 +231,35 @@ TEST(the_next_process_knows_what_was_done_for_good)
 	ck_assert(made(0) == handles[0] && made(1) == handles[1]);
 }
 
-/* Of four operations the first was done when the process before ended. */
+/* Of request 9, when the process before ended. */
+static void was_done(uint32_t index)
+{
+	scene.session->request = 9;
+	ck_assert_int_eq(results_prepare(scene.session, 0, &scene.kept.world.error), 0);
+	results_put(scene.session, (struct results_cell){.kind = RESULTS_DONE, .index = index});
+	persist_commit(&scene.kept.world.service.persist);
+}
+
 TEST(what_begins_anew_counts_from_the_beginning)
 {
 	uint64_t handles[TENSORS];
 	three_tensors(handles);
-	scene.session->request = 9;
-	ck_assert_int_eq(results_prepare(scene.session, 0, &scene.kept.world.error), 0);
-	results_put(scene.session, (struct results_cell){.kind = RESULTS_DONE, .index = 0});
-	persist_commit(&scene.kept.world.service.persist);
+	was_done(0);
 	ck_assert_int_eq(submit(9, true, handles, handles[0]), 0);
 	ck_assert_int_eq((int8_t)scene.talk.response->submitted->done[1]->data.data[0], 3);
 	ck_assert_int_eq(submit(9, true, handles, handles[0]), NPUMEM_ABORTED);
 	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS);
+}
+
+/* The last operation, which was done the first time, is refused the second time. */
+TEST(what_begins_anew_does_not_count_what_was_done_before)
+{
+	uint64_t handles[TENSORS];
+	three_tensors(handles);
+	was_done(OPERATIONS - 1);
+	ck_assert_int_eq(submit(9, true, handles, handles[2]), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(submit(9, true, handles, handles[2]), NPUMEM_ABORTED);
+	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS - 1);
 }
 
 static bool is_kept(uint64_t id, bool again)

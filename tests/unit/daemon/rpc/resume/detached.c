@@ -7,6 +7,7 @@
 
 #include "daemon/service/kept/persist.h"
 #include "daemon/service/observed/recorder.h"
+#include "tests/support/loop_turns.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 enum { SECONDS = 30, LATER = 7 };
@@ -126,6 +127,25 @@ TEST(only_who_lingers_is_waited_for_by_a_daemon_that_stays)
 		ck_assert_uint_eq(end->n_drained, 1);
 		ck_assert_int_eq(scene.rpc->detached != NULL, lingers);
 	}
+}
+
+/* While its tensors are freed, which may take long. */
+TEST(what_is_ending_does_not_come_back)
+{
+	uint8_t token[PERSIST_TOKEN_BYTES];
+	struct end *end = connect_as(0, 1001);
+	scene.rpc->keeps_sessions = false;
+	ck_assert_int_eq(persist_session_begin(&end->session, false, &scene.kept.world.error), 0);
+	memcpy(token, end->session.token, sizeof(token));
+	world_tensor(&scene.kept.world, &end->session, "");
+	loop_turns_begin(scene.rpc);
+	rpc_peer_close(scene.rpc, &end->peer);
+	loop_turns_one(scene.rpc);
+	ck_assert_uint_eq(end->n_drained, 0);
+	ck_assert_int_eq(return_by(connect_as(1, 1001), token, sizeof(token)), NPUMEM_NOT_FOUND);
+	rpc_peer_close(scene.rpc, &scene.ends[1].peer);
+	loop_turns_end(scene.rpc);
+	ck_assert_uint_eq(end->n_drained, 1);
 }
 
 TEST(of_a_uid_not_more_linger_than_may_be_connected)
