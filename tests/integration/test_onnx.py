@@ -131,6 +131,17 @@ class Networks(Folder):
                 a = np.maximum(one, 0)
                 self.assertGreater(noise_db((a * k + a - k) if rate else (a - k + a + k), y["y"][0]), 50, rate)
 
+    def test_operators_that_are_others(self):
+        """Einsum is a MatMul, Trilu a product, Clip with a computed limit Max and Min."""
+        nodes = [("Einsum", ["x", "w"], ["e"], {"equation": "bij, jk -> bik"}), ("Einsum", ["x", "x"], ["f"], {"equation": "bqd,bkd->bkq"}),
+                 ("Trilu", ["f", "k"], ["t"], {"upper": 0}), ("ReduceMax", ["e"], ["m"], {"keepdims": 0}), ("Div", ["m", "two"], ["h"], {}), ("Clip", ["e", "", "h"], ["c"], {})]  # fmt: skip
+        made = model(nodes, {"x": [1, 4, 5]}, {"e": None, "t": None, "c": None}, {"w": random(1, 5, 6), "k": np.array(1), "two": np.float32(2)}, opset=14)
+        x = random(0, 4, 4, 5)
+        for one, y in zip(x, self.outputs(self.imported(made, x), [{"x": one[None]} for one in x])):
+            e = one @ random(1, 5, 6)
+            for name, want in (("e", e), ("t", np.tril(one @ one.T, 1)), ("c", np.minimum(e, e.max() / 2))):
+                self.assertGreater(noise_db(want, y[name][0]), 55, name)
+
     def test_what_is_folded(self):
         """Pad, Conv, BatchNormalization and Relu are one operation; Mul by a number is in the weights."""
         imported = self.imported(picture(), random(0, 2, 3, 16, 16))

@@ -11,6 +11,7 @@ from onnx_models import NPUMEMCTL, Folder, model, picture, random
 import npumem
 import npumem.onnx
 import numpy as np
+from onnx import helper
 from npumem.onnx import floats, run
 from npumem.onnx.formats import noise_db
 from npumem.onnx.model import read
@@ -89,6 +90,13 @@ class Host(Folder):
                     shapes.add(want.shape)
             self.assertEqual(dev.tensors(), [])
         self.assertGreater(len(shapes), 1, shapes)
+        made.graph.node.append(helper.make_node("Identity", ["y"], ["z"]))  # in front of an output: integers as they are
+        made.graph.output[0].name = "z"
+        self.save(made)
+        with npumem.spawn("--npu-bytes", "1M") as dev:
+            imported = npumem.onnx.load(self.at("m.onnx"), x[:1], host=True)
+            with run.Session(dev, imported.network.document(), imported.report, imported.network.arrays.__getitem__) as session:
+                self.assertEqual(session.run({"x": x[0]})["z"].dtype, np.int64)
 
     def test_activations(self):
         """Layers are compared with the arrays of an .npz; what was folded into others is left out."""

@@ -54,9 +54,14 @@ class Refused(Folder):
         self.save(model([("Relu", ["x"], ["y"], {})], {"x": ["batch", 2, "n"]}, {"y": None}))
         self.assert_refused("input x is [batch, 2, n]", "--shape x=1,2,3", words=self.given)  # as the samples are
         self.save(model([("Relu", ["x"], ["y"], {})], {"x": ["batch", 2, 3]}, {"y": None}))
-        self.assert_refused("input x is [batch, 2, 3]", "--shape x=1,2,3", words=self.given)
+        done = self.program("npumem.onnx", "m.onnx", *self.given, "--out", "batch")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("the model leaves the batch open: it is 1 (x); --shape gives another", done.stdout)
+        done = self.program("npumem.onnx", "m.onnx", "--samples", self.samples(random(0, 4, 5, 2, 3), "five.npy"), "--out", "five")
+        self.assertIn("it is 5 (x)", done.stdout)
         done = self.program("npumem.onnx", "m.onnx", *self.given, "--shape", "x=1,2,3")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertNotIn("leaves", done.stdout)
         self.assertTrue(os.path.exists(self.at("m", "network.json")))
         for word, says in (
             ("x=1,2", "does not fit"),
@@ -65,6 +70,14 @@ class Refused(Folder):
             ("x=0,2,3", "from 1 on"),
         ):
             self.assert_refused(says, words=(*self.given, "--shape", word))
+
+    def test_an_input_without_a_shape(self):
+        made = self.one_node("Relu")
+        made.graph.input[0].type.tensor_type.ClearField("shape")
+        self.save(made)
+        self.assert_refused("input x has no shape", "--shape x=1,1,2,3", words=self.given)
+        done = self.program("npumem.onnx", "m.onnx", *self.given, "--shape", "x=1,2,3", "--out", "out")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_file_that_is_cut(self):
         with open(self.save(picture()), "rb") as file:

@@ -12,6 +12,7 @@ from typing import Any, Optional
 import numpy as np
 
 from .floats.arithmetic import loss_factors, reduce_axes, softmax_axes
+from .floats.host import trilu
 from .model import Array, Graph, Node
 
 OPSET = 17  # of the nodes that are made
@@ -137,6 +138,50 @@ def where(parts: Parts, node: Node) -> Optional[str]:
 
     first = where_true(node.inputs[1], condition)
     return parts.add("Add", first, where_true(node.inputs[2], np.logical_not(condition)))
+
+
+@expansion("Clip")
+def clip(parts: Parts, node: Node) -> Optional[str]:
+    """With a computed limit: Max and Min."""
+    low, high = node.input(1), node.input(2)
+    if all(parts.graph.constant(name) is not None for name in (low, high) if name):
+        return None
+    y = parts.add("Max", node.inputs[0], low) if low else node.inputs[0]
+    return parts.add("Min", y, high) if high else y
+
+
+@expansion("Trilu")
+def triangle(parts: Parts, node: Node) -> Optional[str]:
+    """Times a constant of 1 and 0."""
+    shape = parts.graph.shapes[node.inputs[0]]
+    if node.input(1) and parts.graph.constant(node.input(1)) is None:
+        return None
+    return parts.add("Mul", node.inputs[0], parts.constant(trilu(node, np.ones(shape[-2:]), parts.graph.constant(node.input(1)))))
+
+
+@expansion("Einsum")
+def einsum(parts: Parts, node: Node) -> Optional[str]:
+    """Of two operands: each as (batch, its own, summed), a MatMul, and back."""
+    left, arrow, out = str(node.get("equation")).replace(" ", "").partition("->")
+    names = left.split(",")
+    if not arrow or len(names) != 2 or "." in left or any(len(set(one)) < len(one) for one in (*names, out)):
+        return None
+    a, b = names
+    extents = {c: n for one, name in zip(names, node.inputs) for c, n in zip(one, parts.graph.shapes[name])}
+    batch, summed = [c for c in out if c in a and c in b], [c for c in a if c in b and c not in out]
+    own_a, own_b = [c for c in a if c not in b], [c for c in b if c not in a]
+    if not {*own_a, *own_b} <= {*out}:
+        return None
+
+    def as_matrices(name: str, labels: str, *groups: list[str]) -> str:
+        order = [labels.index(c) for group in groups for c in group]
+        shape = tuple(int(np.prod([extents[c] for c in group])) for group in groups)
+        return parts.add("Reshape", parts.add("Transpose", name, perm=order), parts.axes(shape))
+
+    y = parts.add("MatMul", as_matrices(node.inputs[0], a, batch, own_a, summed), as_matrices(node.inputs[1], b, batch, summed, own_b))
+    made = [*batch, *own_a, *own_b]
+    y = parts.add("Reshape", y, parts.axes(tuple(extents[c] for c in made)))
+    return parts.add("Transpose", y, perm=[made.index(c) for c in out])
 
 
 @expansion("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")

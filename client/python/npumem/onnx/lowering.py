@@ -121,6 +121,9 @@ class Lowering:
     def check(self, node: Node) -> None:
         if node.op not in ROWS:
             raise NoKernel(f"no kernel does {node.op}")
+        stays = node.op in ("Identity", "Cast") and node.inputs[0] in self.hosted
+        if stays and self.graph.kinds.get(node.outputs[0], "f") != "f":
+            raise NoKernel("its integers come from the host, and stay there")
         for name in node.inputs:
             if name in self.hosted and not host.has_one_shape(self, name):
                 raise NoKernel(f"the shape of {name} depends on the data, and a tensor has one shape")

@@ -74,6 +74,7 @@ class Graph:
     whole            NumPy's type of each input that has whole numbers, and of what is the same numbers
     kinds            NumPy's kind of each value ("f", "i", …), when the graph ran once
     shapes           the shapes of all values, when the graph ran once
+    open_batches     inputs whose first extent the samples gave
     n_limits         pairs of QuantizeLinear and DequantizeLinear of which only the limits are kept"""
 
     nodes: list[Node]
@@ -85,6 +86,7 @@ class Graph:
     shapes: dict[str, Shape] = field(default_factory=dict)
     whole: dict[str, str] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
+    open_batches: list[str] = field(default_factory=list)
     n_limits: int = 0
 
     def users(self, name: str) -> list[Node]:
@@ -173,8 +175,9 @@ def checked(model: onnx.ModelProto, opset: int, path: str) -> None:
     refused = opsets.hide(model, opset)
     if refused:
         raise ImportRefused(f"{path}: {refused[0]}, which no rule here does; export the model with opset {known}")
-    # The checker wants shapes of outputs, which many exporters leave out; the converter wants no wrong ones.
-    without = [v.type.tensor_type for v in model.graph.output if not v.type.tensor_type.HasField("shape")]
+    # The checker wants shapes of inputs and outputs, which many exporters leave out; the converter wants no wrong ones.
+    values = (*[v for v in model.graph.input if v.type.WhichOneof("value") == "tensor_type"], *model.graph.output)
+    without = [v.type.tensor_type for v in values if not v.type.tensor_type.HasField("shape")]
     for kind in without:
         kind.shape.SetInParent()
     try:
@@ -213,7 +216,12 @@ def array_of(tensor: onnx.TensorProto, path: str) -> Array:
 
 def fixed_shape(value: onnx.ValueInfoProto, given: Optional[Sequence[int]], path: str, samples: Shape = ()) -> Shape:
     """The shape of an input. A dimension without a number must be given; the refusal proposes that of `samples`, an
-    array's shape."""
+    array's shape. The first one alone is the batch, which `samples` give, too."""
+    if not value.type.tensor_type.HasField("shape"):
+        if given is None:
+            example = ",".join(str(n) for n in (1, *samples[1:]))
+            raise ImportRefused(f"{path}: input {value.name} has no shape; say which it has: --shape {value.name}={example}")
+        return tuple(given)
     dims = value.type.tensor_type.shape.dim
     said = [d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else d.dim_param or "?" for d in dims]
     if given is not None:
@@ -223,6 +231,8 @@ def fixed_shape(value: onnx.ValueInfoProto, given: Optional[Sequence[int]], path
     if not all(isinstance(one, int) for one in said):
         # Samples lie along an axis of their own, or along the first one of the input.
         likely = next((one for one in (samples[1:], (1, *samples[1:])) if len(one) == len(said)), (1,) * len(said))
+        if all(isinstance(one, int) for one in said[1:]) and len(said) > 1:
+            return (likely[0], *said[1:])
         example = ",".join(str(s if isinstance(s, int) else n) for s, n in zip(said, likely))
         words = ", ".join(str(one) for one in said)
         raise ImportRefused(
@@ -283,7 +293,7 @@ def read(
     model = converted(model, opset, path)
     opset = max(opset, OLDEST_OPSET)
     values = {t.name: array_of(t, path) for t in model.graph.initializer}
-    declared, whole = {}, {}
+    declared, whole, opened = {}, {}, []
     for value in model.graph.input:
         if value.name in given:
             values[value.name] = np.asarray(given.pop(value.name))
@@ -292,7 +302,9 @@ def read(
             if value.type.tensor_type.elem_type in WHOLE:
                 whole[value.name] = WHOLE[value.type.tensor_type.elem_type]
             declared[value.name] = fixed_shape(value, (shapes or {}).get(value.name), path, samples.get(value.name, samples.get(None, ())))
+            if value.name not in (shapes or {}) and any(d.dim_value < 1 for d in value.type.tensor_type.shape.dim):
+                opened.append(value.name)
     if given:
         raise ImportRefused(f"{path}: the model has no input {', '.join(given)}")
     nodes = [node_of(proto, i, opset, path) for i, proto in enumerate(model.graph.node)]
-    return Graph(nodes, list(declared), [one.name for one in model.graph.output], values, declared, opset, whole=whole)
+    return Graph(nodes, list(declared), [one.name for one in model.graph.output], values, declared, opset, whole=whole, open_batches=opened)

@@ -51,6 +51,7 @@ def facts(low: Lowering, path: str, dtype: str, n_samples: int, n_seen: int) -> 
             for one in net.operations if "host" in one
         ],
         "operations": {kernel: n for kernel, n in sorted(kernels.items()) if kernel},
+        "open_batches": graph.open_batches,
         "limits": graph.n_limits,
         "constant_bytes": sum(net.arrays[one["file"]].nbytes for one in constants),
         "layers": layers,
@@ -87,6 +88,9 @@ def text(said: dict[str, Any]) -> str:
             f"only their limits are kept, and the samples give the formats"
         )
     lines += [f"input  {name} {one['shape']} <- {one['file']}" for name, one in said["inputs"].items()]
+    if said["open_batches"]:
+        names = ", ".join(said["open_batches"])
+        lines.append(f"the model leaves the batch open: it is {said['inputs'][said['open_batches'][0]]['shape'][0]} ({names}); --shape gives another")
     for name, one in said["outputs"].items():
         db = said.get("output_db", {}).get(name)
         lines.append(f"output {name} {one['shape']} -> {one['file']}" + (f", S/N {db:.1f} dB" if db is not None else ""))

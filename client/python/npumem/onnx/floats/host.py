@@ -43,6 +43,10 @@ def one_hot(node: Node, indices: Array, depth: Array, values: Array) -> Array:
     return np.where(found == numbers, values[1], values[0]).astype(values.dtype)
 
 
+def trilu(node: Node, x: Array, k: Optional[Array] = None) -> Array:
+    return (np.triu if node.get("upper", 1) else np.tril)(x, 0 if k is None else int(k.reshape(-1)[0]))
+
+
 def modulo(node: Node, a: Array, b: Array) -> Array:
     return np.fmod(a, b) if node.get("fmod", 0) else np.mod(a, b)
 
@@ -111,6 +115,7 @@ def suppression(
 
 EVALUATE: dict[str, Any] = {
     "ArgMax": arg, "ArgMin": arg, "CumSum": cumulative, "Det": lambda node, x: np.linalg.det(x),
+    "Einsum": lambda node, *x: np.einsum(node.get("equation").replace(" ", ""), *x), "Trilu": trilu,
     "GreaterOrEqual": lambda node, x, y: x >= y, "Hardmax": hardmax,
     "IsInf": lambda node, x: np.isinf(x), "IsNaN": lambda node, x: np.isnan(x),
     "LessOrEqual": lambda node, x, y: x <= y, "Mod": modulo, "NonMaxSuppression": suppression,
