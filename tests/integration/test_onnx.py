@@ -322,6 +322,27 @@ class Networks(Folder):
                     got = np.stack([one["y"] for one in self.outputs(imported, own)])
                     self.assertGreater(noise_db(want, got), least, (value, nodes, dtype))
 
+    def test_a_layer_normalization_of_nodes(self):
+        """As exporters write it below opset 17: the operations of the operator, with squares beyond what fx16 holds."""
+        x, numbers = random(0, 4, 1, 5, 32) * 1000, {"e": np.float32(1e-5), "2": np.float32(2), "w": random(1, 32), "b": random(2, 32)}
+        mean = {"axes": [-1]}
+        for square in (("Pow", ["d", "2"], ["s"], {}), ("Mul", ["d", "d"], ["s"], {})):
+            nodes = [("ReduceMean", ["x"], ["m"], mean), ("Sub", ["x", "m"], ["d"], {}), square, ("ReduceMean", ["s"], ["v"], mean),
+                     ("Add", ["v", "e"], ["a"], {}), ("Sqrt", ["a"], ["r"], {}), ("Div", ["d", "r"], ["n"], {}),
+                     ("Mul", ["n", "w"], ["p"], {}), ("Add", ["p", "b"], ["y"], {})]  # fmt: skip
+            for length in (9, 8, 7):  # also without bias or scale
+                cut = nodes[:length]
+                cut[-1] = (cut[-1][0], cut[-1][1], ["y"], {})
+                used = {name for node in cut for name in node[1]}
+                made = model(cut, {"x": [1, 5, 32]}, {"y": None}, {n: v for n, v in numbers.items() if n in used})
+                imported = self.imported(made, x)
+                feeds = [{"x": one} for one in x]
+                want, got = (np.stack([one["y"] for one in each]) for each in (self.floats(made, feeds), self.outputs(imported, feeds)))
+                self.assertGreater(noise_db(want, got), 60)
+            one = model([("LayerNormalization", ["x", "w", "b"], ["y"], {"axis": -1})], {"x": [1, 5, 32]}, {"y": None}, {n: numbers[n] for n in "wb"}, 17)
+            whole = self.imported(model(nodes, {"x": [1, 5, 32]}, {"y": None}, {n: v for n, v in numbers.items() if n in "ewb" or square[0] == "Pow"}), x)
+            self.assertEqual(whole.report["operations"], self.imported(one, x).report["operations"])
+
     def test_powers_of_two(self):
         """A factor or divisor is a view of the same elements, exact to the bit; what is none is multiplied with."""
         nodes = [("Mul", ["x", "8"], ["a"], {}), ("Div", ["a", "32"], ["b"], {}), ("Mul", ["half", "b"], ["y"], {}),

@@ -11,7 +11,7 @@ from typing import Callable, Optional
 
 import numpy as np
 
-from . import chains, floats
+from . import chains, floats, normalizations
 from .expand import expand
 from .floats.arithmetic import clip_ends
 from .floats.shapes import pad_sides
@@ -335,6 +335,8 @@ def fold(graph: Graph, sample: Mapping[str, Array]) -> None:
     if expand(graph):
         fold_constants(graph, sample)
     drop_identities(graph)
+    normalizations.fold(graph)
+    drop_unused(graph)
     for node in list(graph.nodes):
         if node.op in STEPS and any(one is node for one in graph.nodes):
             STEPS[node.op](graph, node)
