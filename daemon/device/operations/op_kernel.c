@@ -266,11 +266,6 @@ static int no_memory(const struct error_context *context, size_t bytes)
 				"the daemon has no %zu bytes of host memory for this kernel", bytes);
 }
 
-bool op_destroys(const struct op *op)
-{
-	return op->work && op->work->victims.n;
-}
-
 /* What it takes to make the pack, if that has to be made. */
 static int64_t pack_steps_of(const struct op_work *work)
 {

@@ -7,6 +7,7 @@
 
 #include "daemon/device/geometry/runs.h"
 #include "daemon/device/tensors/changes.h"
+#include "daemon/device/tensors/meetings.h"
 #include "daemon/device/tensors/page_cost.h"
 
 static const struct op_rule *const rules[] = {
@@ -245,11 +246,17 @@ static int64_t aliases_cost(const struct op *op)
 	return cost;
 }
 
-static int64_t run_cost(struct device *device, const struct op *op)
+/* An output of few elements may destroy tensors of any number of stretches; only an unchecked one lies over
+ * others. */
+static int64_t destroy_cost(const struct tensor *out)
 {
 	enum { DESTROY_STEPS = INT32_MAX };
-	/* Of tensors of any number of stretches, by an output of few elements. It is rare. */
-	int64_t elements = aliases_cost(op) + (op_destroys(op) ? DESTROY_STEPS : 0);
+	return meetings_first(out) ? DESTROY_STEPS : 0;
+}
+
+static int64_t run_cost(struct device *device, const struct op *op)
+{
+	int64_t elements = aliases_cost(op);
 	const struct tensor *packed;
 	int64_t steps = op_kernel_steps(device, op, &packed);
 	for (unsigned i = 0; i < op->n_operands; i++) {
@@ -257,7 +264,7 @@ static int64_t run_cost(struct device *device, const struct op *op)
 		int64_t n = tensor_elements(tensor);
 		if (is_output(&op->operands[i])) {
 			elements += op_reach_cost(tensor, n) + changes_cost(device, tensor, n) +
-				    page_cost_write(device, tensor, 0, n);
+				    page_cost_write(device, tensor, 0, n) + destroy_cost(tensor);
 			continue;
 		}
 		elements += tensor == packed ? look_cost(device, tensor, n) : read_cost(device, tensor, n);

@@ -38,9 +38,6 @@ int op_begins(const struct op *op, const struct error_context *context);
 /* Whether the operation is still wanted, for the looks at what it reads. */
 struct written_watch op_watch(const struct op *op);
 
-/* Whether a run that was checked destroys data of other tensors. */
-bool op_destroys(const struct op *op);
-
 /* Of a run: how many element steps its kernel takes, with the pack that may have to be made first, as is assumed
  * of a run that was not checked; and the tensor that is not reached as its pack was kept, or NULL. */
 int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed);

@@ -60,7 +60,7 @@ int handle_operation(struct call *call)
 	if (status)
 		return status;
 	/* What went before it may have written what it reads; and of a run that was checked more is known. */
-	if (call->is_in_scheduler || call_is_long(cost) || op_destroys(op))
+	if (call->is_in_scheduler || call_is_long(cost))
 		cost = handler_op_cost(call, op);
 	if (call_is_long(cost) || call_waits_for_disk(call, op))
 		progress_follow(call);
