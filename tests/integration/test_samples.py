@@ -119,6 +119,15 @@ class Samples(Network):
         self.ctl("submit", "net.json", "--samples", "w=z.npy,x=x.npy")
         np.testing.assert_array_equal(self.load("y.npy").reshape(self.x.shape), self.x + self.z)
         self.assertEqual(self.calls()[0], 1)
+        np.savez(os.path.join(self.folder, "both.npz"), x=self.x.astype(np.float32), w=self.z.astype(np.float32))
+        for words in ("both.npz", "w=both.npz,x=both.npz", "w=z.npy,x=both.npz"):
+            os.remove(os.path.join(self.folder, "y.npy"))
+            self.ctl("submit", "net.json", "--samples", words)
+            np.testing.assert_array_equal(self.load("y.npy").reshape(self.x.shape), self.x + self.z)
+        np.savez(os.path.join(self.folder, "one.npz"), x=self.x.astype(np.float32))
+        self.ctl("submit", "net.json", "--samples", "one.npz", code=1, says='there is no array "w" in it; there are: x')
+        np.savez_compressed(os.path.join(self.folder, "packed.npz"), x=self.x, w=self.z)
+        self.ctl("submit", "net.json", "--samples", "packed.npz", code=1, says="is packed; numpy.savez writes it as it is")
         self.save("six.npy", self.z[:6])
         for text, says in (
             ("x.npy", "give TENSOR=FILE"),

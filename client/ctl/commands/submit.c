@@ -15,7 +15,8 @@ static const struct option submit_options[] = {
 	{"--samples", "FILE",
 	 "runs it once for each sample in an .npy of real numbers, instead of on its input's file (several "
 	 "inputs: "
-	 "TENSOR=FILE,…); the files that it writes have the samples along their first axis",
+	 "TENSOR=FILE,…, or an .npz with an array for each); the files that it writes have the samples along "
+	 "their first axis",
 	 false},
 	{"--dry-run", NULL, "says what is wrong with it and what it takes; runs nothing", false},
 	{"--cost", "RATES", "with --dry-run: also cycles, by the rates that you declare, as plan has them", false},

@@ -182,14 +182,20 @@ static int open_one(struct stream *stream, const char *path, const struct npumem
 {
 	struct npumem_error why = {.status = 0};
 	struct npy npy;
-	int status = open_file(stream, fopen(path, "rb"), path, place, true, rounding, &npy, error);
+	const char *inside = strstr(path, ".npz:");
+	FILE *file = fopen(inside ? memory_text("%.*s", (int)(inside + 4 - path), path) : path, "rb");
+	if (file && inside && zip_seek(file, inside + 5, &why)) {
+		fclose(file);
+		return npumem_error_set(error, why.status, "%.200s: %.280s", path, why.message);
+	}
+	int status = open_file(stream, file, path, place, true, rounding, &npy, error);
 	if (status)
 		return status;
 	status = is_shaped ? check_shape_of_samples(&npy, place, n, &why) : check_samples(stream, &npy, n, &why);
 	if (!status && sample >= *n)
 		status = npumem_error_set(&why, NPUMEM_INVALID, "it has %zu samples, and not number %zu", *n,
 					  sample + 1);
-	stream->goes_on = !status && sample + 1 < *n;
+	stream->goes_on = !status && (inside || sample + 1 < *n);
 	if (!status && fseeko(stream->file, (off_t)(sample * stream->n * real_bytes(stream)), SEEK_CUR))
 		status = npumem_error_set(&why, NPUMEM_INVALID, "%s", strerror(errno));
 	if (!status)

@@ -57,6 +57,10 @@ enum { ZIP_BYTES_MAX = 1 << 30 }; /* of one array */
  * RESOURCE_EXHAUSTED. */
 int zip_open(FILE *archive, const char *name, FILE **member, struct npumem_error *error);
 
+/* Moves to the first byte of an array that is stored as it is, in the archive itself. As zip_open; INVALID: it is
+ * packed. */
+int zip_seek(FILE *archive, const char *name, struct npumem_error *error);
+
 /* quantize.c. Between real numbers and fixed point: fx = Round(real * 2^frac_bits), real = fx / 2^frac_bits
  * ("Data Format Conversion" of the vendor's fixed-point text). */
 
@@ -113,7 +117,7 @@ int stream_open(struct stream *stream, const char *path, const struct npumem_pla
 int stream_open_perm(struct stream *stream, const char *path, const struct npumem_place *place,
 		     const struct stream_perm *perm, bool quantize, int rounding, struct npumem_error *error);
 /* Real numbers of one sample out of a file that has several, one after the other: their extents' product is a
- * multiple of the place's. *n: how many there are. As stream_open. */
+ * multiple of the place's. *n: how many there are. "X.npz:NAME" is an array of an archive. As stream_open. */
 int stream_open_sample(struct stream *stream, const char *path, const struct npumem_place *place, size_t sample,
 		       int rounding, size_t *n, struct npumem_error *error);
 /* The same of a file that has the place's shape, or an extent before it: the samples. */

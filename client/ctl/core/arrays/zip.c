@@ -2,6 +2,7 @@
  * is checked against what was read before it is used; a member's size is bounded before memory is taken for it. */
 #include "client/ctl/core/arrays/stream.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -78,10 +79,15 @@ static int read_member(FILE *archive, struct zip_member *member)
 	return fseek(archive, skip, SEEK_CUR) ? NPUMEM_INVALID : 0;
 }
 
+/* A tensor has _ in place of what is unusual in a name, so _ is any such byte. */
 static bool is_called(const struct zip_member *member, const char *name)
 {
-	size_t length = strlen(member->name);
-	return !strncmp(member->name, name, length) && (!name[length] || !strcmp(name + length, ".npy"));
+	size_t length = 0;
+	for (; member->name[length]; length++)
+		if (name[length] != member->name[length] &&
+		    (name[length] != '_' || isalnum((unsigned char)member->name[length])))
+			return false;
+	return !name[length] || !strcmp(name + length, ".npy");
 }
 
 /* The member with that name, or the only one. */
@@ -147,6 +153,23 @@ static void *read_bytes(FILE *archive, const struct zip_member *member, struct n
 	else
 		damaged(error);
 	return NULL;
+}
+
+int zip_seek(FILE *archive, const char *name, struct npumem_error *error)
+{
+	struct zip_member found;
+	uint8_t local[ZIP_LOCAL_BYTES];
+	int status = find_member(archive, name, &found, error);
+	if (status)
+		return status;
+	if ((found.flags & 1) || found.method != ZIP_STORED)
+		return npumem_error_set(error, NPUMEM_INVALID, "\"%s\" is packed; numpy.savez writes it as it is",
+					found.name);
+	if (fseek(archive, (long)found.local_off, SEEK_SET) ||
+	    fread(local, 1, sizeof(local), archive) != sizeof(local) || memcmp(local, "PK\3\4", 4) ||
+	    fseek(archive, (long)word(local + 26, 2) + (long)word(local + 28, 2), SEEK_CUR))
+		return damaged(error);
+	return 0;
 }
 
 int zip_open(FILE *archive, const char *name, FILE **member, struct npumem_error *error)
