@@ -191,10 +191,13 @@ class Networks(Folder):
         gelu = [("Div", ["x", "r"], ["a"], {}), ("Erf", ["a"], ["b"], {}), ("Add", ["b", "1"], ["c"], {}),
                 ("Mul", ["x", "c"], ["d"], {}), ("Mul", ["d", "h"], ["y"], {})]  # fmt: skip
         mish = [("Softplus", ["x"], ["a"], {}), ("Tanh", ["a"], ["b"], {}), ("Mul", ["x", "b"], ["y"], {})]
-        numbers = {"r": np.float32(np.sqrt(2)), "1": np.float32(1), "h": np.float32(0.5), "k": np.float32(1e-3)}
+        swish = [("Add", ["x", "3"], ["a"], {}), ("Clip", ["a", "0", "6"], ["b"], {})]
+        swishes = [swish + [("Mul", ["x", "b"], ["d"], {}), ("Div", ["d", "6"], ["y"], {})],
+                   swish + [("Div", ["b", "6"], ["d"], {}), ("Mul", ["d", "x"], ["y"], {})]]  # fmt: skip
+        numbers = {"3": np.float32(3), "0": np.float32(0), "6": np.float32(6), "r": np.float32(np.sqrt(2)), "1": np.float32(1), "h": np.float32(0.5), "k": np.float32(1e-3)}
         x = random(0, 8, 1, 4, 6, 5) * 2
         for nodes, samples, table in (
-            (gelu, x, [1, 1, 1, 513]), (mish, x, [1, 1, 1, 513]), ([("Erf", ["x"], ["y"], {})], x, [1, 64, 32, 32]),
+            *((one, x, [1, 1, 1, 513]) for one in swishes), (gelu, x, [1, 1, 1, 513]), (mish, x, [1, 1, 1, 513]), ([("Erf", ["x"], ["y"], {})], x, [1, 64, 32, 32]),
             ([("Log", ["x"], ["y"], {})], np.abs(x) + 0.5, [1, 64, 32, 32]),
             ([("Add", ["x", "k"], ["a"], {}), ("Sqrt", ["a"], ["y"], {})], np.abs(x), [1, 64, 32, 32]),
         ):  # fmt: skip
