@@ -35,10 +35,11 @@ static sigset_t prompt_mask;
 static void prompt_on_interrupt(int number)
 {
 	static const char again[] = "\nnpumemctl: no answer yet; another interrupt ends npumemctl\n";
-	if (number == SIGALRM && !prompt_waited)
-		(void)!write(STDERR_FILENO, again, sizeof(again) - 1);
-	if (number == SIGALRM)
+	/* It counts before it is told: whoever reads it may interrupt at once. */
+	if (number == SIGALRM && !prompt_waited) {
 		prompt_waited = 1;
+		(void)!write(STDERR_FILENO, again, sizeof(again) - 1);
+	}
 	if (number == SIGINT && prompt_waited) {
 		signal(SIGINT, SIG_DFL);
 		raise(SIGINT);
