@@ -1,8 +1,10 @@
 """submit --samples: a network on many samples, with a list that the daemon keeps."""
 
+import io
 import json
 import os
 import unittest
+import zipfile
 
 import numpy as np
 
@@ -126,6 +128,13 @@ class Samples(Network):
             np.testing.assert_array_equal(self.load("y.npy").reshape(self.x.shape), self.x + self.z)
         np.savez(os.path.join(self.folder, "one.npz"), x=self.x.astype(np.float32))
         self.ctl("submit", "net.json", "--samples", "one.npz", code=1, says='there is no array "w" in it; there are: x')
+        # A header that says more than there is: the next array is no part of this one.
+        with zipfile.ZipFile(os.path.join(self.folder, "cut.npz"), "w") as archive:
+            for name, array in (("x", self.x.astype(np.float32)), ("w", self.z.astype(np.float32))):
+                data = io.BytesIO()
+                np.save(data, array)
+                archive.writestr(f"{name}.npy", data.getvalue()[: -array[0].nbytes if name == "x" else None])
+        self.ctl("submit", "net.json", "--samples", "cut.npz", code=1, says="the archive has another number of bytes")
         np.savez_compressed(os.path.join(self.folder, "packed.npz"), x=self.x, w=self.z)
         self.ctl("submit", "net.json", "--samples", "packed.npz", code=1, says="is packed; numpy.savez writes it as it is")
         self.save("six.npy", self.z[:6])

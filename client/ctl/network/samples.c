@@ -32,15 +32,13 @@ static int path_of(const struct samples *samples, const char *tensor, char *path
 		   struct npumem_error *why)
 {
 	size_t length = strlen(samples->text);
-	const char *file = file_of(samples->text, tensor, &length);
-	size_t n = file ? length : strlen(samples->text);
-	bool archive = n > 4 && !strncmp((file ? file : samples->text) + n - 4, ".npz", 4);
-	if (!file && samples->n_inputs > 1 && !archive)
+	const char *own = file_of(samples->text, tensor, &length), *file = own ? own : samples->text;
+	bool archive = length > 4 && !strncmp(file + length - 4, ".npz", 4);
+	if (!own && samples->n_inputs > 1 && !archive)
 		return npumem_error_set(why, NPUMEM_INVALID,
 					"--samples: the network quantizes %u files: give TENSOR=FILE,… for each, "
 					"also for %.63s",
 					samples->n_inputs, tensor);
-	file = file ? file : samples->text;
 	if (length + strlen(tensor) + 1 >= bytes)
 		return npumem_error_set(why, NPUMEM_INVALID, "--samples: a path of %zu bytes is too long", length);
 	snprintf(path, bytes, "%.*s%s%s", (int)length, file, archive ? ":" : "", archive ? tensor : "");

@@ -183,8 +183,9 @@ static int open_one(struct stream *stream, const char *path, const struct npumem
 	struct npumem_error why = {.status = 0};
 	struct npy npy;
 	const char *inside = strstr(path, ".npz:");
+	off_t member_end = 0;
 	FILE *file = fopen(inside ? memory_text("%.*s", (int)(inside + 4 - path), path) : path, "rb");
-	if (file && inside && zip_seek(file, inside + 5, &why)) {
+	if (file && inside && zip_seek(file, inside + 5, &member_end, &why)) {
 		fclose(file);
 		return npumem_error_set(error, why.status, "%.200s: %.280s", path, why.message);
 	}
@@ -195,6 +196,11 @@ static int open_one(struct stream *stream, const char *path, const struct npumem
 	if (!status && sample >= *n)
 		status = npumem_error_set(&why, NPUMEM_INVALID, "it has %zu samples, and not number %zu", *n,
 					  sample + 1);
+	/* Else it would go on in the next array of the archive. */
+	if (!status && inside && member_end - ftello(file) != (off_t)(*n * stream->n * real_bytes(stream)))
+		status = npumem_error_set(
+			&why, NPUMEM_INVALID,
+			"its header says %zu samples, and the archive has another number of bytes for them", *n);
 	stream->goes_on = !status && (inside || sample + 1 < *n);
 	if (!status && fseeko(stream->file, (off_t)(sample * stream->n * real_bytes(stream)), SEEK_CUR))
 		status = npumem_error_set(&why, NPUMEM_INVALID, "%s", strerror(errno));

@@ -57,9 +57,9 @@ enum { ZIP_BYTES_MAX = 1 << 30 }; /* of one array */
  * RESOURCE_EXHAUSTED. */
 int zip_open(FILE *archive, const char *name, FILE **member, struct npumem_error *error);
 
-/* Moves to the first byte of an array that is stored as it is, in the archive itself. As zip_open; INVALID: it is
- * packed. */
-int zip_seek(FILE *archive, const char *name, struct npumem_error *error);
+/* Moves to the first byte of an array that is stored as it is, in the archive itself. *end: the offset behind its
+ * last one. As zip_open; INVALID: it is packed. */
+int zip_seek(FILE *archive, const char *name, off_t *end, struct npumem_error *error);
 
 /* quantize.c. Between real numbers and fixed point: fx = Round(real * 2^frac_bits), real = fx / 2^frac_bits
  * ("Data Format Conversion" of the vendor's fixed-point text). */

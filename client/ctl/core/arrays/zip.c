@@ -79,7 +79,8 @@ static int read_member(FILE *archive, struct zip_member *member)
 	return fseek(archive, skip, SEEK_CUR) ? NPUMEM_INVALID : 0;
 }
 
-/* A tensor has _ in place of what is unusual in a name, so _ is any such byte. */
+/* A tensor's name has _ in place of each byte of the array's name that is unusual: so _ matches all bytes but
+ * letters and digits. */
 static bool is_called(const struct zip_member *member, const char *name)
 {
 	size_t length = 0;
@@ -131,15 +132,20 @@ static bool unpack(const void *packed, const struct zip_member *member, void *to
 	return result == Z_STREAM_END && !stream.avail_out;
 }
 
+/* Moves to the member's first byte. */
+static bool seek_bytes(FILE *archive, const struct zip_member *member)
+{
+	uint8_t local[ZIP_LOCAL_BYTES];
+	return !fseek(archive, (long)member->local_off, SEEK_SET) &&
+	       fread(local, 1, sizeof(local), archive) == sizeof(local) && !memcmp(local, "PK\3\4", 4) &&
+	       !fseek(archive, (long)word(local + 26, 2) + (long)word(local + 28, 2), SEEK_CUR);
+}
+
 /* What the member holds; NULL where that cannot be read. */
 static void *read_bytes(FILE *archive, const struct zip_member *member, struct npumem_error *error)
 {
-	uint8_t local[ZIP_LOCAL_BYTES];
 	bool is_packed = member->method == ZIP_DEFLATED;
-	if (fseek(archive, (long)member->local_off, SEEK_SET) ||
-	    fread(local, 1, sizeof(local), archive) != sizeof(local) || memcmp(local, "PK\3\4", 4) ||
-	    fseek(archive, (long)word(local + 26, 2) + (long)word(local + 28, 2), SEEK_CUR) ||
-	    (!is_packed && member->packed_bytes != member->bytes)) {
+	if (!seek_bytes(archive, member) || (!is_packed && member->packed_bytes != member->bytes)) {
 		damaged(error);
 		return NULL;
 	}
@@ -155,20 +161,18 @@ static void *read_bytes(FILE *archive, const struct zip_member *member, struct n
 	return NULL;
 }
 
-int zip_seek(FILE *archive, const char *name, struct npumem_error *error)
+int zip_seek(FILE *archive, const char *name, off_t *end, struct npumem_error *error)
 {
 	struct zip_member found;
-	uint8_t local[ZIP_LOCAL_BYTES];
 	int status = find_member(archive, name, &found, error);
 	if (status)
 		return status;
 	if ((found.flags & 1) || found.method != ZIP_STORED)
 		return npumem_error_set(error, NPUMEM_INVALID, "\"%s\" is packed; numpy.savez writes it as it is",
 					found.name);
-	if (fseek(archive, (long)found.local_off, SEEK_SET) ||
-	    fread(local, 1, sizeof(local), archive) != sizeof(local) || memcmp(local, "PK\3\4", 4) ||
-	    fseek(archive, (long)word(local + 26, 2) + (long)word(local + 28, 2), SEEK_CUR))
+	if (!seek_bytes(archive, &found))
 		return damaged(error);
+	*end = ftello(archive) + (off_t)found.bytes;
 	return 0;
 }
 
