@@ -123,6 +123,23 @@ class Refused(Folder):
         self.save(self.one_node("BitwiseNot", opset=19))
         self.assert_refused("BitwiseNot", "it has opset 19: export it with opset", words=self.given)
 
+    def test_what_the_checker_of_an_older_onnx_does_not_see(self):
+        def refused(op, says, *inputs, outputs=("y",), **more):
+            names = ["" if array is None else f"i{n}" for n, array in enumerate(inputs)]
+            held = {name: array for name, array in zip(names, inputs) if name}
+            made = model([(op, ["x", *names], list(outputs), more)], {"x": [1, 2, 3]}, dict.fromkeys(outputs), held, opset=18)
+            made.ir_version = 9
+            self.save(made)
+            self.assert_refused(f"({op}) cannot be computed", says, words=self.given)
+
+        for axes in ([3], [-4], [1, 1], [1, -2]):
+            array, says = np.array(axes), f"{axes} are no axes of 3 dimensions"
+            refused("ReduceMean", says, array)
+            refused("Pad", says, np.ones(2 * len(axes), np.int64), None, array)
+            refused("Resize", says, None, np.ones(len(axes), np.float32), axes=axes)
+        refused("Pad", "1 pads for 2 axes", np.array([1]), None, np.array([1, 2]))
+        refused("Split", "num_outputs is 3, and it has 2 outputs", outputs="yz", axis=2, num_outputs=3)
+
     def test_data_in_other_files(self):
         """Nothing but the file that was named is read."""
         made = model([("Add", ["x", "c"], ["y"], {})], {"x": [1, 2, 3]}, {"y": None}, {"c": random(1, 1, 2, 3)})
@@ -168,6 +185,9 @@ class Refused(Folder):
                  ("If", ["c"], ["y"], {"then_branch": inside, "else_branch": inside})]  # fmt: skip
         self.save(model(nodes, {"x": [1, 2, 3]}, {"y": None}))
         self.assert_refused('"If_2" (If): its condition depends on the inputs', "one of the branches", words=self.given)
+        for n in (0, 2):
+            self.save(model(nodes[-1:], {"x": [1, 2, 3]}, {"y": None}, {"c": np.zeros(n, bool)}))
+            self.assert_refused(f"its condition has {n} elements", words=self.given)
 
     def test_samples(self):
         self.save(self.one_node("Relu"))

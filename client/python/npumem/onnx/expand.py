@@ -156,7 +156,8 @@ def triangle(parts: Parts, node: Node) -> Optional[str]:
     shape = parts.graph.shapes[node.inputs[0]]
     if node.input(1) and parts.graph.constant(node.input(1)) is None:
         return None
-    return parts.add("Mul", node.inputs[0], parts.constant(trilu(node, np.ones(shape[-2:]), parts.graph.constant(node.input(1)))))
+    kept = trilu(node, np.ones(shape[-2:]), parts.graph.constant(node.input(1)))
+    return parts.add("Mul", node.inputs[0], parts.constant(kept))
 
 
 @expansion("Einsum")
@@ -178,7 +179,8 @@ def einsum(parts: Parts, node: Node) -> Optional[str]:
         shape = tuple(int(np.prod([extents[c] for c in group])) for group in groups)
         return parts.add("Reshape", parts.add("Transpose", name, perm=order), parts.axes(shape))
 
-    y = parts.add("MatMul", as_matrices(node.inputs[0], a, batch, own_a, summed), as_matrices(node.inputs[1], b, batch, summed, own_b))
+    first, second = as_matrices(node.inputs[0], a, batch, own_a, summed), as_matrices(node.inputs[1], b, batch, summed, own_b)
+    y = parts.add("MatMul", first, second)
     made = [*batch, *own_a, *own_b]
     y = parts.add("Reshape", y, parts.axes(tuple(extents[c] for c in made)))
     return parts.add("Transpose", y, perm=[made.index(c) for c in out])

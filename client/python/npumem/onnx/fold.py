@@ -30,6 +30,8 @@ def branch(graph: Graph, node: Node, condition: Optional[Array]) -> list[Node]:
             f"{node}: its condition depends on the inputs, and a network has the same operations for each sample; "
             f"export the model with one of the branches"
         )
+    if condition.size != 1:
+        raise ImportRefused(f"{node}: its condition has {condition.size} elements, and needs one; export the model again")
     taken: Graph = node.get("then_branch" if condition.reshape(-1)[0] else "else_branch")
     own = {*taken.constants, *(name for one in taken.nodes for name in one.outputs if name)}
     names = {name: f"{node.outputs[0]}.{name}" for name in own}
@@ -240,7 +242,9 @@ def fold_limit(graph: Graph, node: Node) -> bool:
 def fold_padding(graph: Graph, node: Node) -> bool:
     """A Pad of zeros before a convolution becomes the padding of it."""
     maker = sole_maker(graph, node)
-    if maker is None or maker.op != "Pad" or any(graph.constant(name) is None for name in maker.inputs[1:] if name) or node.get("auto_pad", "NOTSET") != "NOTSET":
+    if maker is None or maker.op != "Pad" or node.get("auto_pad", "NOTSET") != "NOTSET":
+        return False
+    if any(graph.constant(name) is None for name in maker.inputs[1:] if name):
         return False
     value = graph.constant(maker.input(2))
     filled = maker.get("value", 0.0) if value is None else float(value.reshape(-1)[0])

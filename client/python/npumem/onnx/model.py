@@ -152,7 +152,9 @@ def opset_of(model: onnx.ModelProto, path: str) -> int:
     if opset < 1:
         raise ImportRefused(f"{path}: the model names no opset of ONNX itself; export it again")
     if opset > newest:
-        raise ImportRefused(f"{path}: opset {opset}, but npumem-import reads up to {newest}; export the model with opset {newest}")
+        raise ImportRefused(
+            f"{path}: opset {opset}, but npumem-import reads up to {newest}; export the model with opset {newest}"
+        )
     return int(opset)
 
 
@@ -307,4 +309,5 @@ def read(
     if given:
         raise ImportRefused(f"{path}: the model has no input {', '.join(given)}")
     nodes = [node_of(proto, i, opset, path) for i, proto in enumerate(model.graph.node)]
-    return Graph(nodes, list(declared), [one.name for one in model.graph.output], values, declared, opset, whole=whole, open_batches=opened)
+    outputs = [one.name for one in model.graph.output]
+    return Graph(nodes, list(declared), outputs, values, declared, opset, whole=whole, open_batches=opened)

@@ -90,7 +90,8 @@ def text(said: dict[str, Any]) -> str:
     lines += [f"input  {name} {one['shape']} <- {one['file']}" for name, one in said["inputs"].items()]
     if said["open_batches"]:
         names = ", ".join(said["open_batches"])
-        lines.append(f"the model leaves the batch open: it is {said['inputs'][said['open_batches'][0]]['shape'][0]} ({names}); --shape gives another")
+        batch = said["inputs"][said["open_batches"][0]]["shape"][0]
+        lines.append(f"the model leaves the batch open: it is {batch} ({names}); --shape gives another")
     for name, one in said["outputs"].items():
         db = said.get("output_db", {}).get(name)
         lines.append(f"output {name} {one['shape']} -> {one['file']}" + (f", S/N {db:.1f} dB" if db is not None else ""))

@@ -9,14 +9,15 @@ import numpy as np
 
 from ..model import Array, ImportRefused, Node, Shape
 from .recurrent import sigmoid
+from .shapes import axes_of, axes_within
 
 
 def reduce_axes(node: Node, rank: int, given: Optional[Array]) -> tuple[int, ...]:
     """The axes of a Reduce node, from 0 on; all where it names none."""
-    axes = node.get("axes") if given is None else [int(a) for a in given.reshape(-1)]
+    axes = axes_of(node, given)
     if not axes:
         return () if node.get("noop_with_empty_axes", 0) else tuple(range(rank))
-    return tuple(sorted(a % rank for a in axes))
+    return tuple(sorted(axes_within(rank, axes)))
 
 
 def reduced(by: Callable[..., Array]) -> Callable[..., Array]:

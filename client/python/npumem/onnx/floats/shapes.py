@@ -75,10 +75,21 @@ def squeeze(node: Node, x: Array, axes: Optional[Array] = None) -> Array:
     return np.squeeze(x, axes_of(node, axes))
 
 
+def axes_within(rank: int, values: Any) -> list[int]:
+    """Axes from 0 on. The checker of an older onnx does not see those that are inputs."""
+    axes = [a % rank for a in integers(values) if -rank <= a < rank]
+    if len(set(axes)) < len(integers(values)):
+        raise ValueError(f"{integers(values)} are no axes of {rank} dimensions, each once")
+    return axes
+
+
 def pad_sides(node: Node, rank: int, pads: Optional[Array], axes: Optional[Array] = None) -> list[tuple[int, int]]:
     """What is added at the begin and the end of each axis."""
     sides, made = integers(node.get("pads") if pads is None else pads), [(0, 0)] * rank
-    for axis, *side in zip(range(rank) if axes is None else integers(axes), sides, sides[len(sides) // 2 :]):
+    padded = list(range(rank)) if axes is None else axes_within(rank, axes)
+    if len(sides) != 2 * len(padded):
+        raise ValueError(f"{len(sides)} pads for {len(padded)} axes")
+    for axis, *side in zip(padded, sides, sides[len(padded) :]):
         made[axis] = (side[0], side[1])
     return made
 
@@ -102,6 +113,8 @@ def pad(
 def split(node: Node, x: Array, parts: Optional[Array] = None) -> list[Array]:
     axis, n = node.get("axis", 0), len(node.outputs)
     sizes = node.get("split") if parts is None else integers(parts)
+    if node.get("num_outputs", n) != n:
+        raise ValueError(f"num_outputs is {node.get('num_outputs')}, and it has {n} outputs")
     if sizes is None:
         each = -(-x.shape[axis] // n)
         sizes = [each] * (n - 1) + [x.shape[axis] - each * (n - 1)]

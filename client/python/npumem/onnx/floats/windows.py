@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ..model import Array, ImportRefused, Node, Shape
-from .shapes import bounded
+from .shapes import axes_within, bounded
 
 
 def same_padding(node: Node, spatial: Shape, reach: Sequence[int], stride: Sequence[int]) -> list[int]:
@@ -273,7 +273,7 @@ def resize_plan(node: Node, shape: Shape, *inputs: Optional[Array]) -> tuple[lis
     else:
         roi, scales, sizes = (given + [None] * 3)[:3]
     if node.get("axes") is not None:  # since opset 18: the others stay as they are
-        axes, n = node.get("axes"), len(node.get("axes"))
+        axes, n = axes_within(len(shape), node.get("axes")), len(node.get("axes"))
         sizes, scales = every(axes, sizes, list(shape)), every(axes, scales, [1.0] * len(shape))
         if roi is not None:
             roi = every(axes, roi[:n], [0.0] * len(shape)) + every(axes, roi[n:], [1.0] * len(shape))
