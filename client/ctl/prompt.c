@@ -35,7 +35,7 @@ static sigset_t prompt_mask;
 static void prompt_on_interrupt(int number)
 {
 	static const char again[] = "\nnpumemctl: no answer yet; another interrupt ends npumemctl\n";
-	/* It counts before it is told: whoever reads it may interrupt at once. */
+	/* Set before the message is written, as the user may interrupt as soon as it is on the screen. */
 	if (number == SIGALRM && !prompt_waited) {
 		prompt_waited = 1;
 		(void)!write(STDERR_FILENO, again, sizeof(again) - 1);

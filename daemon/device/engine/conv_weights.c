@@ -64,7 +64,7 @@ struct place {
 	unsigned term;
 };
 
-/* Without a division, which is asked for each weight: terms and depth are powers of two. */
+/* Called for each tap of each input channel, so it has no division: n_terms and depth are powers of two. */
 static struct place find_place(const struct conv_weights_shape *s, int64_t channel, int64_t y, int64_t x)
 {
 	int64_t w = s->phase->w.window.kernel, tap = y * w + x;
@@ -91,8 +91,8 @@ static uint8_t *row_step(const struct conv_weights_shape *s, const struct row *r
 
 /* These are false where the rest is no longer wanted. */
 
-/* One tap of an input channel for outputs o to o + n - 1, which are the first rows of a block: they lie side by
- * side on both sides. */
+/* One tap of an input channel, for outputs o to o + n - 1: the first rows of a block. From one output to the next
+ * both the weights and the places in the block are at one distance. */
 static bool put_tap(const struct conv_weights_shape *s, int64_t o, int64_t n, int64_t i, int64_t y, int64_t x,
 		    const struct row *first, int64_t *pending)
 {

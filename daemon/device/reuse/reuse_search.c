@@ -364,7 +364,7 @@ static bool end_part(struct reuse_search *search)
 	return false;
 }
 
-/* A bounded piece of what is in the way, if there is more. */
+/* Adds the next bounded piece of the tensors that are in the way. */
 static void collect(struct reuse_search *search, int64_t *steps)
 {
 	if (search->other.at < search->other.end) {

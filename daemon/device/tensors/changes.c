@@ -200,7 +200,7 @@ int64_t changes_cost(const struct device *device, const struct tensor *tensor, i
 	const struct npumem_place *place = TENSOR_PLACE(tensor_root(tensor));
 	if (!changes_are_told(device))
 		return made_cost(device, tensor, n);
-	/* Of all of a footprint, however few elements are in it: what lies between them is told, too. */
+	/* The whole footprint is told, however few elements it has: the pages between them, too. */
 	return device->options.geometry.n_npus * (place->bytes_per_npu / PAGE_BYTES + PAGES_MIN) * PAGE_STEPS;
 }
 

@@ -164,7 +164,7 @@ static int refuse(const struct device *device, const struct tensor *tensor, cons
 		hole->look.stopped ||
 		runs_each_in_order(part->geometry, part->place, part->first, part->count, find_hole, hole) ||
 		hole->look.stopped;
-	/* Of a tensor that nothing was ever written to, nobody needs to look at all bytes to count those. */
+	/* All bytes of a tensor that was never written to are missing: they need not be counted. */
 	int64_t missing = stopped			 ? -1
 			  : tensor_root(tensor)->touched ? unwritten_of(device, part)
 							 : part_bytes(part);

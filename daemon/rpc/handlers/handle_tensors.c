@@ -125,8 +125,8 @@ static int answer_after_change(struct call *call)
 	return perform_read_too(call, tensor, answer_state);
 }
 
-/* What was made or changed is there, and the next requests may use it. They may be answered before this call: it
- * is recorded now, without the state, so that a replay has them in this order. */
+/* The change has taken effect, and later requests may use it. Some of them may be answered before this request. So
+ * the request is recorded now, without the state: then a replay has all of them in this order. */
 static int answer_change(struct call *call)
 {
 	int status = answer_after_change(call);

@@ -177,7 +177,7 @@ int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error)
 	return 0;
 }
 
-/* The refusal says what is left without the tensors: it is written when they are released. */
+/* The text of the refusal has the places that are left when the tensors are released, so it is written then. */
 static int check_places(struct tensors_alloc *alloc)
 {
 	alloc->lacks_places = !places_are_left(alloc->session, &alloc->places);

@@ -265,7 +265,8 @@ TEST(no_data_yet)
 	ck_assert_int_eq(finish(), NPUMEM_FAILED_PRECONDITION);
 }
 
-/* Tensors that each meet all others are many pairs: they go in steps, and nobody sees what is left meanwhile. */
+/* n tensors over one another meet in n * (n - 1) / 2 pairs. They are released in steps, and meanwhile no request
+ * finds the rest. */
 TEST(what_is_refused_goes_in_steps)
 {
 	enum { MANY = 64 };

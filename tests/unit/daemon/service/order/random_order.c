@@ -287,7 +287,7 @@ static void give_up(struct request *request)
 			leave(request);
 }
 
-/* Who has it in its queue waits for its end only. */
+/* Entries that have an access in the queue of the tensor wait for this free alone. */
 static void forget(const struct request *by, const struct tensor *tensor)
 {
 	for (struct scheduler_access *at = record_queue(tensor)->first; at; at = at->next)
