@@ -32,6 +32,9 @@ struct waiter;
 
 enum { LIMITS_IDLE_MAX = 256 };
 
+/* The ways in which a user can stop all others (order/stops.h). */
+enum stops_kind { STOPS_COMPACTIONS, STOPS_MAPPINGS, STOPS_KINDS };
+
 /* An account with references or with limits of its own, or one of the latest LIMITS_IDLE_MAX that had
  * references. */
 struct limits_user {
@@ -50,10 +53,10 @@ struct limits_user {
 	struct fair_user loop, tasks; /* its work on the loop, and on the worker threads */
 	struct fair_user search;      /* on the loop: `searching`, beside the thousands of its other requests */
 	struct scheduler_user order;
-	struct packs_account packs; /* of all its tensors */
-	uint64_t stops_until_ns;    /* until then it pays for its compactions (stops.h) */
-	struct occupancy places;    /* of all its tensors */
-	struct occupancy_gaps gaps; /* between them and all that cannot move: waiting.h's */
+	struct packs_account packs;	      /* of all its tensors */
+	uint64_t stops_until_ns[STOPS_KINDS]; /* until then it pays for having stopped others (stops.h) */
+	struct occupancy places;	      /* of all its tensors */
+	struct occupancy_gaps gaps;	      /* between them and all that cannot move: waiting.h's */
 
 	/* For waiting.h: its waiting allocations, and its neighbours in turn. */
 	struct waiter *waiters, *searching;
@@ -66,8 +69,8 @@ struct limits_table {
 	const struct npumem_geometry *geometry;
 	struct limits ordinary; /* of users without limits of their own */
 	uint32_t admin;		/* the daemon's uid: its sessions and root's are reserved */
-	unsigned stop_percent; /* of the time that a user's compactions may stop others (stops.h); 100: no bound */
-	bool any_pins;	       /* pins need not leave a place for each user (places.h) */
+	unsigned stop_percent;	/* of the time that a user may stop others (stops.h); 100: no bound */
+	bool any_pins;		/* pins need not leave a place for each user (places.h) */
 	/* The account of a uid (server/process/accounts.h). NULL: each uid is an account. */
 	uint32_t (*account)(const void *accounts, uint32_t uid);
 	const void *accounts;

@@ -4,6 +4,7 @@ told to. Each attack is another uid's."""
 import contextlib
 import ctypes
 import fcntl
+import mmap
 import os
 import resource
 import signal
@@ -442,6 +443,75 @@ class Memory(Closing):
             attack()
             found.append(self.watcher.call(**DETAILS).stat.loop.longest_ns / 1e6)
         self.assertLess(min(found), 20, f"the longest turns in ms, with what they wait: {found}")
+
+
+class VeryManyMappings(Closing):
+    """While a hole is punched into a memfd, the kernel keeps a lock of all its mappings, for which mmap and munmap
+    of the daemon wait."""
+
+    options = ("--npu-bytes", str(MIB), "--compact-percent", "50")
+    N_PROCESSES, N_MAPPINGS, PAGE = 6, 50000, 4096
+
+    def setUp(self):
+        super().setUp()
+        self.victim = self.client(BOB)
+        with as_uid(ALICE):
+            self.sharer = self.stack.enter_context(Sharer(self.daemon.path))
+        self.memfd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
+        self.addCleanup(os.close, self.memfd)
+        os.posix_fallocate(self.memfd, 0, MIB)
+        fcntl.fcntl(self.memfd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+
+    @contextlib.contextmanager
+    def mapped(self):
+        reader, writer = os.pipe()
+        length, zero = ctypes.c_size_t(2 * self.PAGE), ctypes.c_void_p(0)
+
+        def keep_mapped():
+            for i in range(self.N_MAPPINGS):
+                offset = ctypes.c_long(i % 2 * 2 * self.PAGE)  # neighbours do not become one
+                libc.mmap(zero, length, mmap.PROT_READ, mmap.MAP_SHARED, self.memfd, offset)
+            os.write(writer, b"1")
+            signal.pause()
+
+        with contextlib.ExitStack() as stack:
+            for _ in range(self.N_PROCESSES):
+                stack.enter_context(beside(ALICE, keep_mapped))
+            for _ in range(self.N_PROCESSES):
+                os.read(reader, 1)
+            yield
+        os.close(reader)
+        os.close(writer)
+
+    def punch(self):
+        keep_size, punch_hole = 1, 2
+        while True:
+            libc.fallocate(self.memfd, keep_size | punch_hole, ctypes.c_long(0), ctypes.c_long(4 * self.PAGE))
+
+    def share(self):
+        """Whether it was shared, and is no more."""
+        response = self.sharer.ask_share(self.memfd)
+        if response.status != pb.OK:
+            self.assertEqual(response.status, pb.RESOURCE_EXHAUSTED)
+            self.assertIn(f"mappings of shared memory of uid {ALICE} may stop others for 50 %", response.message)
+            self.assertGreater({field.key: field.number for field in response.fields}["retry_ms"], 0)
+            return False
+        self.sharer.call(unshare=pb.UnshareRequest(segment=response.shared.segment))
+        return True
+
+    def test_who_stops_others_pays(self):
+        end = time.monotonic() + 30
+        with self.mapped(), beside(ALICE, self.punch):
+            while self.share():
+                self.assertLess(time.monotonic(), end, "nothing was ever refused")
+            with as_uid(BOB):
+                other = self.stack.enter_context(Sharer(self.daemon.path))
+            fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
+            os.posix_fallocate(fd, 0, MIB)
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+            other.share(fd)
+            os.close(fd)
+        wait_for(self.share, 60)
 
 
 class HangingUp(Closing):

@@ -106,7 +106,7 @@ static uint64_t now_ns(const struct compacting *compacting)
 static void charge(struct compacting *compacting, uint64_t ns)
 {
 	if (!compacting->dry_run)
-		stops_charge(compacting->call->session, ns);
+		stops_charge(compacting->call->session, STOPS_COMPACTIONS, ns);
 	compacting->charged_ns += ns;
 }
 
@@ -229,7 +229,7 @@ int resolve_compact(struct call *call)
 	if (call->request->compact->dry_run)
 		return 0;
 	call->entry.is_exclusive = true;
-	return stops_check(call->session, call->error);
+	return stops_check(call->session, STOPS_COMPACTIONS, call->error);
 }
 
 static void begin(struct call *call, bool dry_run, struct compacting *compacting)
@@ -253,7 +253,7 @@ int handle_compact(struct call *call)
 	int status;
 
 	/* Others of the user's may have been charged since this one arrived. */
-	status = request->dry_run ? 0 : stops_check(call->session, call->error);
+	status = request->dry_run ? 0 : stops_check(call->session, STOPS_COMPACTIONS, call->error);
 	if (status)
 		return status;
 	compacting = heap_zalloc(call->rpc->heap, 1, sizeof(*compacting));

@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "daemon/server/process/log.h"
+#include "daemon/service/order/stops.h"
 
 enum {
 	OWN_FDS = 64, /* the daemon's own */
@@ -84,6 +85,7 @@ static void drop_refs(struct closer_user *user, unsigned n)
 	if (user->n_refs)
 		return;
 	DL_DELETE(closer->users, user);
+	closer->n_paused -= user->is_paused;
 	drop_limits(user);
 	heap_free(closer->heap, user);
 }
@@ -108,11 +110,30 @@ int closer_refuse(const struct closer_user *user, struct npumem_error *error)
 
 /* ---- hand-over ---- */
 
+/* Its mappings wait while it pays for having stopped others. */
+static void pause_mappings(struct closer_user *user)
+{
+	struct closer *closer = user->closer;
+	bool owes = user->limits && uv_hrtime() < user->limits->stops_until_ns[STOPS_MAPPINGS];
+
+	closer->n_paused += (unsigned)owes - user->is_paused;
+	user->is_paused = owes;
+	(owes ? closer_threads_pause : closer_threads_resume)(&closer->threads, &user->queues[CLOSER_MAPPINGS]);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct closer *closer = timer->data;
+	struct closer_user *user;
 
 	closer_threads_tick(&closer->threads);
+	if (!closer->n_paused)
+		return;
+	DL_FOREACH(closer->users, user)
+	{
+		if (user->is_paused)
+			pause_mappings(user);
+	}
 }
 
 /* The timer runs only while something is being closed. */
@@ -154,6 +175,7 @@ void closer_add_mapping(struct closer_user *user, struct closer_mapping *mapping
 {
 	charge(user, LIMITS_SEGMENT_BYTES, mapping->bytes);
 	begin_pending(user);
+	pause_mappings(user);
 	closer_threads_add_mapping(&user->closer->threads, &user->queues[CLOSER_MAPPINGS], mapping);
 }
 
@@ -175,20 +197,24 @@ static void note_returned(struct closer_queue *queue)
 }
 
 /* Gives the charges back. */
-static void settle(struct closer_queue *queue, unsigned n_closed, struct closer_mapping *unmapped)
+static void settle(struct closer_queue *queue, const struct closer_done *done)
 {
 	struct closer_user *user = queue->user;
 	struct closer *closer = user->closer;
 	struct closer_mapping *next;
-	unsigned n = n_closed;
+	unsigned n = done->n_closed;
 
-	if (queue->kind == CLOSER_RECEIVED && n_closed)
+	if (queue->kind == CLOSER_RECEIVED && n)
 		note_returned(queue);
 	if (queue->kind == CLOSER_TURNED_AWAY)
-		closer->n_turned_away -= n_closed;
-	closer->n_fds -= n_closed;
-	give_back(user, queue->kind == CLOSER_CONNECTIONS ? LIMITS_SESSIONS : LIMITS_DESCRIPTORS, n_closed);
-	for (; unmapped; unmapped = next, n++) {
+		closer->n_turned_away -= n;
+	closer->n_fds -= n;
+	give_back(user, queue->kind == CLOSER_CONNECTIONS ? LIMITS_SESSIONS : LIMITS_DESCRIPTORS, n);
+	if (done->stopped_ns && user->limits)
+		stops_charge_user(closer->limits, user->limits, STOPS_MAPPINGS, uv_hrtime(), done->stopped_ns);
+	if (done->stopped_ns)
+		pause_mappings(user);
+	for (struct closer_mapping *unmapped = done->unmapped; unmapped; unmapped = next, n++) {
 		next = unmapped->next;
 		give_back(user, LIMITS_SEGMENT_BYTES, unmapped->bytes);
 		heap_free(closer->heap, unmapped);
@@ -200,12 +226,11 @@ static void settle(struct closer_queue *queue, unsigned n_closed, struct closer_
 static void on_closed(uv_async_t *async)
 {
 	struct closer *closer = async->data;
-	struct closer_mapping *unmapped;
 	struct closer_queue *queue;
-	unsigned n_closed;
+	struct closer_done done;
 
-	while ((queue = closer_threads_take_done(&closer->threads, &n_closed, &unmapped)))
-		settle(queue, n_closed, unmapped);
+	while ((queue = closer_threads_take_done(&closer->threads, &done)))
+		settle(queue, &done);
 	if (!closer->n_pending)
 		uv_timer_stop(&closer->tick);
 }

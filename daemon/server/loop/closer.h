@@ -22,6 +22,7 @@ struct closer_user {
 	unsigned n_refs;	    /* of connections, and of what is to be closed */
 	uint64_t charged[LIMITS_N];
 	struct closer_queue queues[CLOSER_KINDS];
+	bool is_paused; /* its mappings wait until it has paid */
 	struct closer_user *next, *prev;
 };
 
@@ -35,6 +36,7 @@ struct closer {
 	unsigned n_fds;		/* now: connections, received descriptors, those being closed */
 	unsigned n_pending;	/* descriptors and mappings that are being closed */
 	unsigned n_turned_away; /* connections that are turned away, and being closed */
+	unsigned n_paused;	/* users that have stopped others by unmaps, and pay for it */
 	bool is_open;
 	struct closer_threads threads;
 };
@@ -80,7 +82,7 @@ void closer_add_connection(struct closer_user *user, int fd);
 /* A connection that is not served, that was counted. The user is charged for a descriptor until it is closed. */
 void closer_add_turned_away(struct closer_user *user, int fd);
 /* base and bytes are set. Until it is unmapped the user is charged for its bytes (LIMITS_SEGMENT_BYTES); then it
- * is freed by the heap. */
+ * is freed by the heap. While the user pays for having stopped others, nothing of it is unmapped. */
 void closer_add_mapping(struct closer_user *user, struct closer_mapping *mapping);
 /* The descriptor of a mapped file: the mapping keeps the file, so that this close is not the last. Closes it here.
  */

@@ -8,13 +8,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 #include <utlist.h>
 
 #include "daemon/server/process/log.h"
+#include "daemon/server/process/mappings.h"
 
 enum {
 	STACK_BYTES = 256 << 10, /* of a thread: sanitizers want more than the least */
@@ -87,20 +87,24 @@ static void close_fds(const int *fds, unsigned n)
 	}
 }
 
-static void unmap(const struct closer_mapping *mapping)
+/* Unmaps it, or a part of it that stopped others. Returns for how long. */
+static uint64_t unmap(struct closer_mapping *mapping)
 {
-	uint64_t done = 0, n;
+	uint64_t stopped_ns = 0;
 
-	for (; done < mapping->bytes; done += n) {
-		n = mapping->bytes - done < PIECE_BYTES ? mapping->bytes - done : PIECE_BYTES;
-		munmap(mapping->base + done, n);
+	while (mapping->done_bytes < mapping->bytes && !stopped_ns) {
+		uint64_t left = mapping->bytes - mapping->done_bytes, n = left < PIECE_BYTES ? left : PIECE_BYTES;
+
+		stopped_ns = mappings_remove(mapping->base + mapping->done_bytes, n);
+		mapping->done_bytes += n;
 	}
+	return stopped_ns;
 }
 
 /* A thread takes from the queue, if there is something in it. The lock is held. */
 static void add_ready(struct closer_threads *threads, struct closer_queue *queue)
 {
-	if (queue->is_ready || queue->is_running || (queue->first_fd < 0 && !queue->mappings))
+	if (queue->is_ready || queue->is_running || queue->is_paused || (queue->first_fd < 0 && !queue->mappings))
 		return;
 	queue->is_ready = true;
 	queue->next_ready = NULL;
@@ -138,6 +142,7 @@ static void close_some(struct closer_thread *thread, struct closer_queue *queue)
 	int fds[CLOSER_MESSAGE_FDS];
 	unsigned n = take_fds(threads, queue, fds);
 	struct closer_mapping *mapping = n ? NULL : queue->mappings;
+	uint64_t stopped_ns = 0;
 
 	if (mapping)
 		queue->mappings = mapping->next;
@@ -148,12 +153,16 @@ static void close_some(struct closer_thread *thread, struct closer_queue *queue)
 	uv_mutex_unlock(&threads->lock);
 	close_fds(fds, n);
 	if (mapping)
-		unmap(mapping);
+		stopped_ns = unmap(mapping);
 	uv_mutex_lock(&threads->lock);
 	thread->queue = NULL;
 	queue->is_running = false;
 	queue->n_closed += n;
-	if (mapping)
+	queue->stopped_ns += stopped_ns;
+	queue->is_paused |= stopped_ns > 0;
+	if (mapping && mapping->done_bytes < mapping->bytes)
+		LL_PREPEND(queue->mappings, mapping);
+	else if (mapping)
 		LL_PREPEND(queue->unmapped, mapping);
 	if (threads->is_closing)
 		return;
@@ -252,8 +261,22 @@ void closer_threads_add_mapping(struct closer_threads *threads, struct closer_qu
 	uv_mutex_unlock(&threads->lock);
 }
 
-struct closer_queue *closer_threads_take_done(struct closer_threads *threads, unsigned *n_closed,
-					      struct closer_mapping **unmapped)
+void closer_threads_pause(struct closer_threads *threads, struct closer_queue *queue)
+{
+	uv_mutex_lock(&threads->lock);
+	queue->is_paused = true;
+	uv_mutex_unlock(&threads->lock);
+}
+
+void closer_threads_resume(struct closer_threads *threads, struct closer_queue *queue)
+{
+	uv_mutex_lock(&threads->lock);
+	queue->is_paused = false;
+	add_ready(threads, queue);
+	uv_mutex_unlock(&threads->lock);
+}
+
+struct closer_queue *closer_threads_take_done(struct closer_threads *threads, struct closer_done *done)
 {
 	struct closer_queue *queue;
 
@@ -262,10 +285,10 @@ struct closer_queue *closer_threads_take_done(struct closer_threads *threads, un
 	if (queue) {
 		threads->done = queue->next_done;
 		queue->is_done = false;
-		*n_closed = queue->n_closed;
-		*unmapped = queue->unmapped;
+		*done = (struct closer_done){queue->n_closed, queue->unmapped, queue->stopped_ns};
 		queue->n_closed = 0;
 		queue->unmapped = NULL;
+		queue->stopped_ns = 0;
 	}
 	uv_mutex_unlock(&threads->lock);
 	return queue;

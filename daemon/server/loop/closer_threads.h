@@ -22,7 +22,7 @@ struct closer_user;
 /* A mapping of a client's memory. */
 struct closer_mapping {
 	uint8_t *base;
-	uint64_t bytes;
+	uint64_t bytes, done_bytes; /* unmapped */
 	struct closer_mapping *next;
 };
 
@@ -35,10 +35,13 @@ struct closer_queue {
 	struct closer_mapping *mappings;
 	bool is_running; /* a thread has taken something out of it */
 	bool is_ready;	 /* in `ready` */
+	/* Nothing is taken out of it: an unmap has stopped others, or its user still pays for one. */
+	bool is_paused;
 	/* Closed, and not settled by the loop yet. */
 	unsigned n_closed;
 	struct closer_mapping *unmapped;
-	bool is_done; /* in `done` */
+	uint64_t stopped_ns; /* for which its unmaps stopped others; it is paused since the last of them */
+	bool is_done;	     /* in `done` */
 	struct closer_queue *next_ready, *next_done;
 };
 
@@ -76,9 +79,17 @@ bool closer_threads_end(struct closer_threads *threads);
 void closer_threads_add_fd(struct closer_threads *threads, struct closer_queue *queue, int fd);
 void closer_threads_add_mapping(struct closer_threads *threads, struct closer_queue *queue,
 				struct closer_mapping *mapping);
+void closer_threads_pause(struct closer_threads *threads, struct closer_queue *queue);
+void closer_threads_resume(struct closer_threads *threads, struct closer_queue *queue);
+
+struct closer_done {
+	unsigned n_closed;
+	struct closer_mapping *unmapped;
+	uint64_t stopped_ns;
+};
+
 /* Takes a queue with finished closes, and these; NULL: there is none. The caller settles its charges. */
-struct closer_queue *closer_threads_take_done(struct closer_threads *threads, unsigned *n_closed,
-					      struct closer_mapping **unmapped);
+struct closer_queue *closer_threads_take_done(struct closer_threads *threads, struct closer_done *done);
 /* Ends lingers, marks queues whose close does not return, and makes another thread if all are slow. */
 void closer_threads_tick(struct closer_threads *threads);
 

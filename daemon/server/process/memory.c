@@ -15,6 +15,8 @@
 
 #include "daemon/server/process/fault.h"
 #include "daemon/server/process/holes.h"
+#include "daemon/server/process/mappings.h"
+#include "daemon/service/order/stops.h"
 
 static int check(int fd, uint64_t *bytes, bool *writable, struct npumem_error *error)
 {
@@ -42,16 +44,15 @@ static int check(int fd, uint64_t *bytes, bool *writable, struct npumem_error *e
 	return holes_check(fd, *bytes, error);
 }
 
-static int map(int fd, struct segments_memory *memory, struct npumem_error *error)
+static int map(int fd, const struct session *session, struct segments_memory *memory, struct npumem_error *error)
 {
-	void *base;
+	uint64_t stopped_ns;
+	void *base = mappings_add(fd, memory->bytes, memory->writable, &stopped_ns);
 	int status;
 
-	/* userfaultfd takes no shared mapping that cannot be written; a private one that is only read has the same
-	 * pages. */
-	base = memory->writable ? mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
-				: mmap(NULL, memory->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (base == MAP_FAILED)
+	if (stopped_ns)
+		stops_charge(session, STOPS_MAPPINGS, stopped_ns);
+	if (!base)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "%llu bytes cannot be mapped: %s",
 					(unsigned long long)memory->bytes, strerror(errno));
 	status = holes_forbid(base, memory->bytes);
@@ -80,7 +81,9 @@ static int take(void *ctx, const struct session *session, uint64_t id, struct se
 	if (!status)
 		status = segments_check(session, id, memory->bytes, error);
 	if (!status)
-		status = map(fd, memory, error);
+		status = stops_check(session, STOPS_MAPPINGS, error);
+	if (!status)
+		status = map(fd, session, memory, error);
 	if (status) {
 		heap_free(heap, memory->mapping);
 		closer_add_received(channel->user, fd);

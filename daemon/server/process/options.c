@@ -271,7 +271,7 @@ static const struct row rows[] = {
 	{"allow-any-pins", NULL,
 	 "tensors that cannot be moved may lie anywhere, also where each user's place would be (npumem(7))",
 	 FLAG(allow_any_pins)},
-	{"compact-percent", "N", "share of the time that compactions of a uid may stop others (5; 100: no bound)",
+	{"compact-percent", "N", "share of the time that a uid may stop others (5; 100: no bound)",
 	 NUMBER(compact_percent, 1, 100, "1 to 100 percent")},
 	{"frame-seconds", "SECONDS",
 	 "drop a client after this time if its request is incomplete and comes slower than 256 KiB/s (30)",

@@ -39,7 +39,7 @@ struct options {
 	uint64_t limits[LIMITS_N]; /* of every uid; 0: as limits_init has it */
 	bool refuse_holes;	   /* in memory that is shared, also where no cgroup limits the daemon's */
 	bool allow_any_pins;	   /* they need not leave a place for each user (places.h) */
-	int64_t compact_percent;   /* of the time that a uid's compactions may stop others */
+	int64_t compact_percent;   /* of the time that a uid may stop others by compactions, and by mappings */
 	bool share_device;	   /* a uid gets no more than half of the device that the others have left */
 	struct options_own_limit own_limits[OPTIONS_OWN_LIMITS_MAX];
 	unsigned n_own_limits;

@@ -1,5 +1,6 @@
-/* The price of a compaction: while its bytes move, no other request runs. A user may begin the next compaction
- * when the time for which its compactions stopped others is at most limits.stop_percent of the time that has
+/* The price of what stops all other users: the move of bytes in a compaction, and the map or unmap of shared
+ * memory whose mappings the kernel takes long to change (server/process/mappings.h). A user may do the next thing
+ * of a kind when the time for which that kind stopped others is at most limits.stop_percent of the time that has
  * passed. A user pays for that time, not for the wait before it. Root, the daemon's uid and an only user pay
  * nothing. */
 #ifndef SERVICE_STOPS_H
@@ -7,6 +8,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "daemon/service/limits.h"
 
 struct npumem_error;
 struct session;
@@ -19,8 +22,11 @@ enum {
  * not depend on which other users are there, as these may come while one runs. */
 bool stops_is_bounded(const struct session *session);
 /* Whether the session may stop others now. 0; RESOURCE_EXHAUSTED with the field retry_ms. */
-int stops_check(const struct session *session, struct npumem_error *error);
+int stops_check(const struct session *session, enum stops_kind kind, struct npumem_error *error);
 /* Others were stopped for `ns`. */
-void stops_charge(struct session *session, uint64_t ns);
+void stops_charge(const struct session *session, enum stops_kind kind, uint64_t ns);
+/* The same, at the time now_ns, for a user whose session may have ended. */
+void stops_charge_user(const struct limits_table *limits, struct limits_user *user, enum stops_kind kind,
+		       uint64_t now_ns, uint64_t ns);
 
 #endif

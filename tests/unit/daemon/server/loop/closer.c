@@ -176,6 +176,27 @@ TEST(a_connection_does_not_wait_for_a_mapping)
 	run();
 }
 
+TEST(who_pays_for_stops_keeps_its_mappings)
+{
+	enum { MS = 1000000 };
+	struct limits_user *alice = desk.alice->limits;
+	uint64_t until_ns = uv_hrtime() + 50 * MS;
+	alice->stops_until_ns[STOPS_MAPPINGS] = until_ns;
+	closer_add_mapping(desk.alice, map_pages(1 << 20));
+	closer_add_mapping(desk.bob, map_pages(1 << 20));
+	run_until(1);
+	ck_assert_uint_eq(charged(desk.bob, LIMITS_SEGMENT_BYTES), 0);
+	ck_assert(charged(desk.alice, LIMITS_SEGMENT_BYTES) || uv_hrtime() >= until_ns);
+	limits_hold(alice);
+	closer_drop_user(desk.alice);
+	run();
+	ck_assert_uint_ge(uv_hrtime(), until_ns);
+	ck_assert_uint_eq(alice->now[LIMITS_SEGMENT_BYTES], 0);
+	ck_assert_uint_eq(desk.closer.n_paused, 0);
+	limits_drop(&desk.limits, alice);
+	desk.alice = NULL;
+}
+
 TEST(half_of_the_descriptors_are_turned_away_at_most)
 {
 	enum { MOST = 100 };

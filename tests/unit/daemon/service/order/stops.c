@@ -37,14 +37,14 @@ static void end(void)
 static int check(struct session *session)
 {
 	npumem_error_clear(&s.world.error);
-	return stops_check(session, &s.world.error);
+	return stops_check(session, STOPS_COMPACTIONS, &s.world.error);
 }
 
 TEST(five_percent)
 {
 	ck_assert_int_eq(check(&s.one), 0);
-	stops_charge(&s.one, 2 * MS);
-	stops_charge(&s.one, 3 * MS);
+	stops_charge(&s.one, STOPS_COMPACTIONS, 2 * MS);
+	stops_charge(&s.one, STOPS_COMPACTIONS, 3 * MS);
 	ck_assert_int_eq(check(&s.one), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_int_eq(npumem_error_find(&s.world.error, "retry_ms", -1), 5 * 19);
 	ck_assert_int_eq(npumem_error_find(&s.world.error, "percent", -1), 5);
@@ -56,19 +56,19 @@ TEST(five_percent)
 	ck_assert_int_eq(check(&s.one), 0);
 	/* Time in which it stopped nobody is not saved up. */
 	now_ns += 1000 * (uint64_t)MS;
-	stops_charge(&s.one, MS);
+	stops_charge(&s.one, STOPS_COMPACTIONS, MS);
 	ck_assert_int_eq(check(&s.one), NPUMEM_RESOURCE_EXHAUSTED);
 }
 
 TEST(who_pays_nothing)
 {
-	stops_charge(&s.admin, 100 * MS);
+	stops_charge(&s.admin, STOPS_COMPACTIONS, 100 * MS);
 	ck_assert_int_eq(check(&s.admin), 0);
 	s.world.service.limits.stop_percent = 100;
-	stops_charge(&s.one, 100 * MS);
+	stops_charge(&s.one, STOPS_COMPACTIONS, 100 * MS);
 	ck_assert_int_eq(check(&s.one), 0);
 	s.world.service.limits.stop_percent = 50;
-	stops_charge(&s.one, 100 * MS);
+	stops_charge(&s.one, STOPS_COMPACTIONS, 100 * MS);
 	ck_assert_int_eq(check(&s.one), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_int_eq(npumem_error_find(&s.world.error, "retry_ms", -1), 100);
 	/* Nobody else is there to be stopped. */
