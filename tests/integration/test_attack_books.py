@@ -361,6 +361,7 @@ HELD = {
     "daemon/server/process/disk.c": "fixed",
     "daemon/server/process/log.c": "fixed",
     "daemon/server/process/mappings.c": "segment_bytes",
+    "daemon/server/process/memory.c": "segment_bytes",
     "daemon/server/process/state.c": "fixed",
     "daemon/service/checksum.c": "admin",
     "daemon/service/kept/ids.c": "request_bytes",
