@@ -4,7 +4,7 @@ import unittest
 
 import numpy as np
 
-from support import TestCase, dims, pb
+from support import TestCase, pb
 
 
 def conv2d(x, w, bias, stride, padding, shift):
@@ -122,37 +122,6 @@ class ForeignClient(TestCase):
         client.write(tensor.handle, data)
         self.assertEqual(client.read(tensor.handle), data)
         self.assertEqual(client.read(tensor.handle, 7654321, 99), data[7654321 : 7654321 + 99])
-
-    def test_unknown_fields_and_calls(self):
-        client = self.client()
-        known = pb.Request(id=1, stat=pb.StatRequest()).SerializeToString()
-        for message, status in (
-            (known + b"\x9a\x06\x01\x07", pb.OK),
-            (b"\x08\x02\x9a\x06\x01\x07", pb.UNIMPLEMENTED),
-        ):
-            client.sock.sendall(bytes([len(message)]) + message)
-            self.assertEqual(client.receive().status, status)
-
-    def test_all_calls(self):
-        client = self.client()
-        tensor = client.alloc("x", (1, 8, 2, 8))
-        ref = pb.Ref(handle=tensor.handle)
-        client.call(fill=pb.FillRequest(tensor=ref, integer=-1))
-        slice_request = pb.ViewRequest(name="v", tensor=ref, to=dims(1, 2, 2, 8))
-        getattr(slice_request, "from").c = 1
-        view = client.call(view=slice_request).tensor
-        self.assertEqual((view.base_name, view.place.shape.c), ("x", 1))
-        client.alloc("y", (1, 1, 2, 8))
-        client.call(copy=pb.CopyRequest(destination=pb.Ref(name="y"), source=pb.Ref(name="v")))
-        dump = client.call(dump=pb.DumpRequest(npu=3, offset=0, bytes=20)).dump.data
-        self.assertEqual(dump, b"\xff" * 16 + bytes(4))
-        plan = client.call(plan=pb.PlanRequest(spec=pb.Spec(dtype=pb.FP32, shape=dims(2, 70, 3, 3)))).plan
-        self.assertEqual(plan.place.channels_per_npu, 2)
-        client.call(compact=pb.CompactRequest(dry_run=True))
-        self.assertTrue(client.call(seal=pb.SealRequest(tensor=ref)).tensor.sealed)
-        self.assertEqual(client.names(), ["v", "x", "y"])
-        self.assertEqual(client.call(free=pb.FreeRequest(tensors=[ref])).freed.tensors, 2)
-        self.assertEqual(client.names(), ["y"])
 
 
 if __name__ == "__main__":

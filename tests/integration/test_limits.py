@@ -123,40 +123,6 @@ class Limits(TestCase):
 
         self.as_uid(BOB, bob)
 
-    def test_followers(self):
-        everything = pb.SubscribeRequest(kinds=["client-gone"])
-
-        def alice(_):
-            followers = [Client(self.daemon.path) for _ in range(17)]
-            for follower in followers[:16]:
-                for _ in range(2):  # one that changes its mind is the same
-                    follower.call(subscribe=everything)
-            self.refused(followers[16], "has 16 followers, and 1 more would pass its limit of 16", subscribe=everything)
-            followers[0].call(subscribe=pb.SubscribeRequest())
-            followers[16].call(subscribe=everything)
-            self.refused(followers[0], "limit of 16", subscribe=everything)
-            followers[1].close()
-            wait_for(lambda: followers[0].ask(subscribe=everything).status == pb.OK)
-
-        self.as_uid(ALICE, alice)
-
-
-class Followers(TestCase):
-    options = ("--limit", "followers=40")
-
-    def test_nobody_takes_all_that_there_are(self):
-        everything = pb.SubscribeRequest(kinds=["moved"])
-
-        def alice():
-            followers = [Client(self.daemon.path) for _ in range(33)]
-            for follower in followers[:32]:
-                follower.call(subscribe=everything)
-            response = followers[32].ask(subscribe=everything)
-            assert "has 32 followers, and 1 more would pass its limit of 32" in response.message, response
-            return response.status
-
-        self.assertEqual(run_as(ALICE, alice), str(pb.RESOURCE_EXHAUSTED))
-
 
 class Shared(TestCase):
     options = ("--share-device", "--npus", "4", "--npu-bytes", "8192")

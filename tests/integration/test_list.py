@@ -5,12 +5,10 @@ import subprocess
 import threading
 import unittest
 
-from support import Client, TestCase, dims, pb, run_as
+from support import TestCase, dims, pb
 
-ALICE, BOB = 12001, 12002
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 PAGE_TENSORS = 256
-PAGE_LOOKS = 4096
 
 
 def allocate(client, n, prefix=""):
@@ -67,44 +65,6 @@ class Pages(TestCase):
             thread.join()
         self.assertEqual(problems, [])
         self.assertGreater(len(rounds), 1)
-
-    def test_any_number_will_do(self):
-        client = self.client()
-        handles = allocate(client, 3)
-        pages = list(client.pages(1))
-        self.assertEqual([[tensor.handle for tensor in page.tensors] for page in pages], [[h] for h in handles])
-        self.assertEqual(pages[-1].next, 0)
-        for after in (4, 2**31, 2**32 - 1, 2**63, 2**64 - 1, pages[1].next + 1, *handles):
-            page = client.call(list=pb.ListRequest(after=after)).list
-            self.assertLessEqual(len(page.tensors), 3)
-        page = client.call(list=pb.ListRequest(after=2**64 - 1, limit=2**32 - 1)).list
-        self.assertEqual((len(page.tensors), page.next), (0, 0))
-        # What was told last is gone when the next page is asked for, or another has its place.
-        free(client, handles[:1])
-        self.assertEqual([t.handle for t in client.call(list=pb.ListRequest(after=pages[0].next)).list.tensors], handles[1:])
-        (newer,) = allocate(client, 1)
-        self.assertEqual([t.handle for t in client.call(list=pb.ListRequest(after=pages[0].next)).list.tensors], handles[1:])
-        self.assertEqual({t.handle for t in client.tensors()}, {newer, *handles[1:]})
-
-    def test_others_are_neither_told_nor_waited_for(self):
-        n = 3 * PAGE_LOOKS
-
-        def alice():
-            with Client(self.daemon.path) as client:
-                allocate(client, n, "hers")
-
-        def bob():
-            with Client(self.daemon.path) as client:
-                (own,) = allocate(client, 1, "his")
-                pages = list(client.pages())
-                assert [t.handle for page in pages for t in page.tensors] == [own], pages
-                # No page looked at more than it may.
-                assert [page.next for page in pages] == [PAGE_LOOKS, 2 * PAGE_LOOKS, 3 * PAGE_LOOKS, 0], pages
-
-        run_as(ALICE, alice)
-        run_as(BOB, bob)
-        names = run_as(ALICE, lambda: len(Client(self.daemon.path).names()))
-        self.assertEqual(names, str(n))
 
     def test_the_command_line_shows_all_of_them(self):
         client = self.client()

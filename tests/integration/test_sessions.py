@@ -1,4 +1,4 @@
-"""Several clients, several processes, several uids: what is shared, what dies with whom."""
+"""Several clients and several processes: what is shared, what dies with whom."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from support import TestCase, dims, pb, run_as, wait_for
+from support import TestCase, dims, pb, wait_for
 
 CHILD = """
 import os, sys, time
@@ -93,44 +93,6 @@ class Sessions(TestCase):
         client = self.client()
         wait_for(lambda: client.stat().tensors == 0)
         wait_for(lambda: client.stat().free == client.stat().total)
-
-
-@unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
-class Uids(TestCase):
-    def test_another_uid_s_tensors_do_not_exist(self):
-        root = self.client()
-        secret = root.alloc("secret", (1, 8, 1, 100))
-        root.write(secret.handle, b"\x55" * 800)
-
-        def look():
-            with self.daemon.client() as client:
-                return look_with(client)
-
-        def look_with(client):
-            answers = []
-            for ref in (pb.Ref(name="secret"), pb.Ref(name="0:secret"), pb.Ref(handle=secret.handle)):
-                answers.append(client.ask(open=pb.OpenRequest(tensor=ref)))
-                answers.append(client.ask(read=pb.ReadRequest(tensor=ref)))
-                answers.append(client.ask(free=pb.FreeRequest(tensors=[ref])))
-            assert all(a.status == pb.NOT_FOUND for a in answers), answers
-            assert client.names() == []
-            dump = client.ask(dump=pb.DumpRequest(npu=0, offset=0, bytes=4))
-            assert dump.status == pb.PERMISSION_DENIED, dump
-            assert "secret" not in str(dump) and "uid 0" in dump.message, dump
-            spec = pb.Spec(dtype=pb.INT8, shape=pb.Dims(n=1, c=8, h=1, w=10), address=0)
-            taken = client.ask(alloc=pb.AllocRequest(tensors=[pb.Allocation(spec=spec)]))
-            assert taken.status == pb.RESOURCE_EXHAUSTED and "secret" not in str(taken), taken
-            own = client.alloc("secret", (1, 8, 1, 100))
-            assert own.uid == 1234 and own.handle != secret.handle
-            return client.call(info=pb.InfoRequest()).info.uid
-
-        self.assertEqual(run_as(1234, look), "1234")
-        self.assertEqual(root.names(), ["secret", "secret"])
-        mine = root.call(open=pb.OpenRequest(tensor=pb.Ref(name="secret"))).tensor
-        theirs = root.call(open=pb.OpenRequest(tensor=pb.Ref(name="1234:secret"))).tensor
-        self.assertEqual((mine.uid, theirs.uid), (0, 1234))
-        root.call(free=pb.FreeRequest(tensors=[pb.Ref(name="1234:secret")]))
-        self.assertEqual(root.names(), ["secret"])
 
 
 if __name__ == "__main__":

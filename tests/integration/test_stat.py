@@ -94,12 +94,6 @@ class Stat(TestCase):
         self.assertGreater(again.now_ns, stat.now_ns)
         self.assertEqual(len(self.client().call(stat=pb.StatRequest()).stat.clients), 0)
 
-    def test_a_narrow_last_channel(self):
-        client = self.client()
-        spec = pb.Spec(dtype=pb.INT8, layout=pb.MATRIX, rows=1, cols=5, w=4)
-        client.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(name="m", spec=spec)]))
-        self.assertEqual(list(self.details(client).npu_data[:3]), [4, 1, 0])
-
     def test_a_malformed_message_counts(self):
         client = self.client()
         client.sock.sendall(b"\x02\xff\xff")

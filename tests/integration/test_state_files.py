@@ -9,11 +9,10 @@ import tempfile
 import time
 import unittest
 
-from state import GEOMETRY, StateTestCase, token_of
-from support import NPUMEMD, SECONDS, Client, HungUp, alloc, fill, free, pb, read, ref
+from state import GEOMETRY, StateTestCase
+from support import NPUMEMD, SECONDS, HungUp, alloc, fill, free, pb, read, ref
 
 needs_root = unittest.skipIf(os.geteuid(), "root alone can mount")
-TABLES = ("tensors", "sessions", "results")
 
 
 class Files(StateTestCase):
@@ -41,34 +40,6 @@ class Files(StateTestCase):
         with open(os.path.join(self.state, name), "r+b") as file:
             change(file)
 
-    def test_a_second_daemon_is_refused(self):
-        self.client().call(**alloc("t"))
-        path = os.path.join(self.directory, "other.sock")
-        done = subprocess.run(
-            [NPUMEMD, "--socket", path, "--state-dir", self.state, *GEOMETRY], stderr=subprocess.PIPE, timeout=SECONDS, check=False
-        )
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"in use", done.stderr)
-        self.assertEqual(self.client().names(), ["t"])
-
-    def test_another_geometry_is_refused_and_both_are_told(self):
-        self.client().call(**alloc("t"))
-        self.stop()
-        for options, says in (
-            (("--npus", "16", "--npu-bytes", "65536"), "16 NPUs x 65536 bytes"),
-            (("--npus", "8", "--npu-bytes", "131072"), "8 NPUs x 131072 bytes"),
-            (("--chip", "sg2380"), "32 NPUs x 131072 bytes"),
-        ):
-            self.start_refused(says, "8 NPUs x 65536 bytes", options=options)
-        self.start()
-        self.assertEqual(self.client().names(), ["t"])
-
-    def test_what_is_no_state_is_refused(self):
-        self.stop()
-        with open(os.path.join(self.state, "memory"), "r+b") as file:
-            file.write(b"something else, " * 4)
-        self.start_refused("memory")
-
     @needs_root
     def test_a_directory_that_others_can_change_is_refused(self):
         """Also a new one, in which nothing is made then."""
@@ -85,40 +56,6 @@ class Files(StateTestCase):
             self.start_refused(state + ":", "belongs to uid 12001, not to uid 0", state=state)
             os.chown(state, 0, 0)
         self.assertEqual(os.listdir(made), [])
-        self.start()
-        self.assertEqual(self.client().names(), ["t"])
-
-    def test_a_short_file_is_refused(self):
-        self.client().call(**alloc("t"))
-        self.kill()
-        for name in os.listdir(self.state):
-            path = os.path.join(self.state, name)
-            if not os.path.getsize(path):
-                continue
-            copy = path + ".whole"
-            shutil.copy(path, copy)
-            with open(path, "r+b") as file:  # the same inode
-                whole = file.read()
-                file.truncate(len(whole) // 2)
-                os.unlink(copy)
-                self.start_refused(name)
-                file.seek(0)
-                file.write(whole)
-        self.start()
-        self.assertEqual(self.client().names(), ["t"])
-
-    def test_a_copy_of_a_state_in_use_is_refused(self):
-        self.client().call(**alloc("t"))
-        copied = os.path.join(self.directory, "copy")
-        shutil.copytree(self.state, copied)
-        self.start_refused("cop", state=copied)
-        self.restart(terminate=True)
-        self.daemon.end()
-        shutil.rmtree(copied)
-        shutil.copytree(self.state, copied)
-        self.stop()
-        # One that was closed is as good as the original.
-        self.state = copied
         self.start()
         self.assertEqual(self.client().names(), ["t"])
 
@@ -148,41 +85,6 @@ class Files(StateTestCase):
         self.restart()
         self.assertNotIn("lost", self.output())
         self.assertEqual(self.client().names(), ["t0", "t1", "t3", "t4"])
-
-    def test_damage_anywhere_in_the_tables_is_no_crash(self):
-        """Each 64th byte of each table, and of the journal."""
-        client = self.client()
-        token = token_of(client)
-        for i in range(4):
-            client.call(**alloc(f"t{i}" if i % 2 else ""))
-            client.call(**free(client.alloc()))
-        self.kill()
-        whole = {name: self.content(self.state, name) for name in os.listdir(self.state)}
-        n_started = 0
-        for name in (*TABLES, "journal"):
-            content = whole[name]
-            end = len(content.rstrip(b"\0")) + 64
-            for at in range(0, end, max(64, end // 40)):
-                self.change(name, lambda file: (file.seek(at + 5), file.write(bytes([content[at + 5] ^ 0x10]))))
-                path = os.path.join(self.directory, "npumem.sock")
-                with subprocess.Popen(
-                    [NPUMEMD, "--socket", path, "--state-dir", self.state, *GEOMETRY], stderr=subprocess.PIPE
-                ) as process:
-                    first = b""
-                    while process.poll() is None and b" on " + path.encode() not in first:
-                        first += process.stderr.readline()
-                    if process.poll() is None:
-                        n_started += 1
-                        with Client(path) as other:
-                            stat = other.stat()
-                            self.assertLessEqual(stat.tensors, 4)
-                            other.ask(resume=pb.ResumeRequest(token=token))
-                    process.kill()
-                for other_name, old in whole.items():
-                    self.change(other_name, lambda file: (file.write(old), file.truncate(len(old))))
-        self.assertGreater(n_started, 10)
-        self.start()
-        self.assertEqual(self.n_tensors(), 4)
 
 
 class CompactionRecord(StateTestCase):

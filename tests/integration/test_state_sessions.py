@@ -94,14 +94,6 @@ class Resumed(StateTestCase):
         with self.client() as other:
             wait_for(lambda: other.ask(resume=pb.ResumeRequest(token=token)).status == pb.NOT_FOUND)
 
-    @needs_root
-    def test_it_is_of_its_uid_alone(self):
-        _, token, tensor = self.begin(self.client(OTHER))
-        self.restart()
-        for uid in (None, 1002):
-            self.refused(ask_resume(self.client(uid), token), pb.NOT_FOUND, "no session of uid")
-        self.assertEqual(self.resume(token, OTHER).read(tensor.handle), bytes([7] * 128))
-
     def test_it_ends_when_nobody_comes(self):
         self.restart("--resume-seconds", "4")
         _, token, _ = self.begin()
@@ -118,14 +110,6 @@ class Resumed(StateTestCase):
         wait_for(lambda: not any(any(npu) for npu in look(client)[2]))
         self.restart()
         self.assertIn("kept: 1 tensors, 0 views, and 0 sessions", self.output())
-
-    def test_without_a_restart_it_ends_with_its_client(self):
-        client, token, _ = self.begin()
-        client.close()
-        wait_for(lambda: self.n_tensors() == 0)
-        self.refused(ask_resume(self.client(), token), pb.NOT_FOUND)
-        self.restart()
-        self.assertIn("and 0 sessions", self.output())
 
     def test_a_lingering_one_waits_for_its_client(self):
         self.restart("--resume-seconds", "5")
@@ -182,33 +166,6 @@ class Resumed(StateTestCase):
         self.assertEqual((told.id, told.status), (0, pb.CANCELLED))
         with self.assertRaises(HungUp):
             old.receive()
-
-    def test_one_that_does_not_linger_keeps_its_connection(self):
-        old, token, _ = self.begin()
-        self.refused(ask_resume(self.client(), token), pb.UNAVAILABLE, "has a connection that has not ended")
-        self.assertEqual(old.stat().tensors, 1)
-
-    def test_lingering_ones_of_a_uid_are_no_more_than_its_connections(self):
-        self.restart("--limit", "sessions=4", "--resume-seconds", "60")
-        watcher = self.client()
-
-        def is_alone():
-            """Until the daemon has closed it, a connection that has ended is one of the four."""
-            return watcher.call(stat=pb.StatRequest(details=True)).stat.uids[0].sessions == 1
-
-        tokens = []
-        for _ in range(6):
-            wait_for(is_alone)
-            with self.daemon.client() as client:
-                tokens.append(token_of(client, linger=True))
-                client.alloc()
-        wait_for(lambda: watcher.stat().tensors == 4)
-        answers = []
-        for token in tokens:
-            wait_for(is_alone)
-            with self.daemon.client() as client:
-                answers.append(ask_resume(client, token).status)
-        self.assertEqual(answers, [pb.OK] * 4 + [pb.NOT_FOUND] * 2)
 
     def test_one_too_many_is_in_the_log(self):
         self.restart("--limit", "sessions=2", "--resume-seconds", "60")

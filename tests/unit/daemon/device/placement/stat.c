@@ -59,6 +59,7 @@ TEST(counts_of_matrices)
 		struct bytemap map;
 		struct tensor *tensor;
 		uint64_t random = seed;
+		int64_t npus[9];
 		rig_reopen(&rig, 9, 1024);
 		bytemap_init(&map, &rig.options.geometry);
 		for (int i = 0; i < 6; i++) {
@@ -79,6 +80,12 @@ TEST(counts_of_matrices)
 		ck_assert_int_eq(says.empty, is.kind[BYTEMAP_EMPTY]);
 		ck_assert_int_eq(says.free, is.free);
 		ck_assert_int_eq(says.lent, is.lent);
+		device_npus(rig.device, npus);
+		for (int64_t npu = 0; npu < 9; npu++) {
+			for (int64_t i = 0; i < 1024; i++)
+				npus[npu] -= map.count[npu * 1024 + i][BYTEMAP_DATA] > 0;
+			ck_assert_int_eq(npus[npu], 0);
+		}
 		while (map.tensors)
 			bytemap_remove(&map, map.tensors);
 		bytemap_deinit(&map);
