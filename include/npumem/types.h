@@ -74,7 +74,7 @@ struct npumem_field {
 
 /* The reason of a refusal: a line for people, fields for programs. It owns nothing and may be copied.
  *
- * Functions that open or use a connection (client.h, async.h) clear it first, so it needs no initial value. The
+ * Functions that open a connection or take one (struct npumem *) clear it first, so it needs no initial value. The
  * functions of layout.h, numeric.h, kernels.h and npumem_replay_* do not: clear it before with npumem_error_clear,
  * or the first refusal stays in it. */
 struct npumem_error {
