@@ -1,5 +1,6 @@
-"""An allocation that waits holds others up only while memory that others hold is what it waits for: the attacks, in which
-it waits for what its own user, a pin, an address or a limit keeps from it, and what a request is still protected from."""
+"""An allocation that waits holds others up in every second window of the clock, and only while memory that others hold
+is what it waits for: the attacks, in which it waits for what a third user never frees, or for what its own user, a pin,
+an address or a limit keeps from it, and what a request is still protected from."""
 
 import os
 import select
@@ -12,6 +13,7 @@ ALICE, BOB, CAROL = 12001, 12002, 12003
 MIB = 1 << 20
 NPUS, NPU_BYTES, C = 4, 64 << 10, 4
 FOREVER_MS = 2**32 - 1  # 49 days
+WINDOW_S = 2
 P50_RATIO, P50_S, P99_S, ATTEMPTS, ROUNDS = 3, 0.0005, 0.02, 8, 300
 DETAILS = {"stat": pb.StatRequest(details=True)}
 
@@ -23,6 +25,13 @@ def tensor(name, bytes_per_npu, address=None, wait_ms=0, pinned=False):
         spec.address = address
     allocation = pb.Allocation(name=name, spec=spec, pinned=pinned)
     return {"alloc": pb.AllocRequest(tensors=[allocation], wait_ms=wait_ms)}
+
+
+def until_window(keeps):
+    """Until the first half of a window in which room is kept from others, or of one in which it is not."""
+    begin = 0 if keeps else WINDOW_S
+    if (time.monotonic() - begin) % (2 * WINDOW_S) > WINDOW_S / 2:
+        time.sleep((begin - time.monotonic()) % (2 * WINDOW_S) + 0.01)
 
 
 @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
@@ -65,6 +74,7 @@ class Base(TestCase):
         waiting, and as fast as alone."""
         alone = self.measure()
         sent = self.wait(self.alice, call)
+        until_window(keeps=True)
         self.bob.call(**tensor("large", room))
         self.bob.call(**free("large"))
         self.carol.call(**tensor("large", room, wait_ms=5000))
@@ -81,6 +91,20 @@ class Base(TestCase):
 
 
 class Waiting(Base):
+    def test_for_what_a_third_user_never_frees(self):
+        """Others are held up for one window, also by less than an equal share."""
+        self.carol.call(**tensor("theirs", NPU_BYTES - 512))
+        self.wait(self.alice, tensor("w", 1024, wait_ms=FOREVER_MS))
+        until_window(keeps=True)
+        answer = self.bob.ask(**tensor("now", 128))
+        self.assertIn("kept for allocations that wait for room", answer.message)
+        begin = time.monotonic()
+        self.bob.call(**tensor("waits", 128, wait_ms=10 * WINDOW_S * 1000))
+        self.assertGreater(time.monotonic() - begin, WINDOW_S / 4)
+        self.assertLess(time.monotonic() - begin, 2 * WINDOW_S)
+        until_window(keeps=False)
+        self.bob.call(**tensor("now", 128))
+
     def test_its_own_pinned_tensor_at_the_address(self):
         self.alice.call(**tensor("mine", 128, address=0))
         self.nobody_is_held_up(tensor("w", 128, address=0, wait_ms=FOREVER_MS), NPU_BYTES - 128)
@@ -119,6 +143,7 @@ class Waiting(Base):
         """Others are placed beside the range, and nowhere in it."""
         self.bob.call(**tensor("theirs", 128))
         sent = self.wait(self.alice, tensor("w", 256, address=0, wait_ms=FOREVER_MS))
+        until_window(keeps=True)
         places = [self.bob.call(**tensor(f"t{i}", 64, wait_ms=i)).allocated.tensors[0].place for i in range(3)]
         self.assertTrue(all(place.offset >= 256 for place in places), places)
         at_once = self.carol.ask(**tensor("x", 64, address=128))
@@ -140,7 +165,7 @@ class Waiting(Base):
     def test_what_others_hold_is_still_waited_for_in_turn(self):
         """A small request does not pass a large one, which others could make room for."""
         self.carol.call(**tensor("theirs", NPU_BYTES * 7 // 8))
-        # Less than an equal share of the four users: more would yield in every second window.
+        until_window(keeps=True)
         large = self.wait(self.alice, tensor("large", NPU_BYTES // 5, wait_ms=60000))
         small = self.wait(self.bob, tensor("small", 128, wait_ms=60000))
         answer = self.bob.ask(**tensor("now", 128))
@@ -284,6 +309,7 @@ class Kept(Searches):
         self.search_s = time.monotonic() - begin
 
     def bob_waits(self, bytes_per_npu=SHARE, **reuse):
+        until_window(keeps=True)
         tensor = self.compact(bytes_per_npu)
         tensor.MergeFrom(pb.Allocation(**reuse))
         self.waits = self.bob.post({"alloc": pb.AllocRequest(tensors=[tensor], wait_ms=FOREVER_MS)})

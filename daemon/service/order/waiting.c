@@ -101,23 +101,16 @@ static struct waiter *after(const struct waiter *waiter)
 
 /* ---- whose turn it is ---- */
 
-static uint64_t share(const struct service *service)
-{
-	const struct npumem_geometry *geometry = &device_options(service->device)->geometry;
-
-	return (uint64_t)(geometry->npu_bytes * geometry->n_npus) / service->limits.n_uids;
-}
-
 static uint64_t window(const struct service *service)
 {
 	return service->events.now_ns ? service->events.now_ns() / WAITING_WINDOW_NS : 0;
 }
 
-/* A request above it holds no others up. Large requests hold others up in every second window, so that they are
- * not starved; in the other windows they do not, so that no request is kept out for longer than one. */
-static uint64_t bound(const struct service *service)
+/* In every second window only: what a user waits for may never be freed, and the user decides how long it waits.
+ */
+static bool is_kept_from_others(const struct service *service)
 {
-	return window(service) % 2 ? share(service) : UINT64_MAX;
+	return window(service) % 2 == 0;
 }
 
 static bool exceeds(const struct waiter *waiter, uint64_t bytes)
@@ -143,15 +136,6 @@ static bool has_place(const struct service *service, const struct waiter *waiter
 	return waiter->anywhere <= user->gaps.longest;
 }
 
-/* Whether it could be granted if others gave back all that they can. `most`: the bound of its bytes and its
- * user's. */
-static bool holds_others_up(const struct service *service, const struct waiter *waiter, uint64_t most)
-{
-	return !exceeds(waiter, most) &&
-	       !exceeds(waiter, limits_most(&service->limits, waiter->user, LIMITS_DEVICE_BYTES)) &&
-	       has_place(service, waiter);
-}
-
 bool waiting_is_held_back(const struct waiter *waiter)
 {
 	const struct scheduler_user *order = &waiter->user->order;
@@ -159,18 +143,23 @@ bool waiting_is_held_back(const struct waiter *waiter)
 	return order->is_short || (waiter->reuses && order->exclusive);
 }
 
+/* Whether it could be granted if others gave back all that they can. */
+static bool holds_others_up(const struct service *service, const struct waiter *waiter)
+{
+	return !waiting_is_held_back(waiter) &&
+	       !exceeds(waiter, limits_most(&service->limits, waiter->user, LIMITS_DEVICE_BYTES)) &&
+	       has_place(service, waiter);
+}
+
 /* Adds what the requests of `from` claim from those of `user`. A user's own later requests always wait for its
  * first one: otherwise small ones would take all the room that is freed for it. */
 static void add_claims(const struct service *service, const struct limits_user *from,
-		       const struct limits_user *user, uint64_t most, struct waiting_claims *claims)
+		       const struct limits_user *user, struct waiting_claims *claims)
 {
 	for (const struct waiter *waiter = from->waiters; waiter; waiter = waiter->next) {
 		bool has_range = has_addresses(waiter);
 
-		if (exceeds(waiter, most))
-			continue;
-		if (!(has_range && claims->range) &&
-		    (from == user || (!waiting_is_held_back(waiter) && holds_others_up(service, waiter, most))))
+		if (!(has_range && claims->range) && (from == user || holds_others_up(service, waiter)))
 			*(has_range ? &claims->range : &claims->extent) = waiter;
 		/* The requests behind it wait for it. */
 		if (!has_range)
@@ -181,11 +170,12 @@ static void add_claims(const struct service *service, const struct limits_user *
 struct waiting_claims waiting_claims(const struct service *service, const struct limits_user *user)
 {
 	const struct limits_user *from = service->waiting.first;
+	bool is_kept = from && is_kept_from_others(service);
 	struct waiting_claims claims = {.extent = NULL};
-	uint64_t most = from ? bound(service) : 0;
 
 	for (; from && !claims.extent; from = from->next_turn)
-		add_claims(service, from, user, most, &claims);
+		if (is_kept || from == user)
+			add_claims(service, from, user, &claims);
 	return claims;
 }
 
@@ -219,11 +209,10 @@ static struct waiter *untried(const struct service *service)
 {
 	const struct waiting *waiting = &service->waiting;
 	const struct limits_user *user = waiting->first;
-	uint64_t most = user ? bound(service) : 0;
+	bool is_kept = user && is_kept_from_others(service), is_held_up = false;
 	struct waiter *search = NULL;
-	bool holds_others = false;
 
-	for (; user && !holds_others; user = user->next_turn)
+	for (; user && !is_held_up; user = user->next_turn)
 		for (struct waiter *waiter = user->waiters; waiter; waiter = waiter->next) {
 			bool is_untried = waiter->tried != waiting->round && !cannot_fit(service, waiter);
 
@@ -234,9 +223,9 @@ static struct waiter *untried(const struct service *service)
 			if (may_be_searched_for(waiting, waiter, is_untried) &&
 			    (!search || is_before(waiter, search)))
 				search = waiter;
-			if (has_addresses(waiter) || exceeds(waiter, most))
+			if (has_addresses(waiter))
 				continue;
-			holds_others = !waiting_is_held_back(waiter) && holds_others_up(service, waiter, most);
+			is_held_up = is_kept && holds_others_up(service, waiter);
 			break;
 		}
 	return search;
@@ -302,13 +291,9 @@ struct waiter *waiting_next(struct service *service)
 
 uint64_t waiting_window_end(const struct service *service)
 {
-	const struct waiter *waiter = first(&service->waiting);
-
 	if (service->waiting.n < 2 || !service->events.now_ns)
 		return WAITING_NEVER;
-	while (waiter && !exceeds(waiter, share(service)))
-		waiter = after(waiter);
-	return waiter ? (window(service) + 1) * WAITING_WINDOW_NS : WAITING_NEVER;
+	return (window(service) + 1) * WAITING_WINDOW_NS;
 }
 
 /* ---- times ---- */

@@ -1,15 +1,14 @@
 /* The allocations that wait for room: one queue for each user, and the users take turns.
  *
- * A request holds other users up only while it could be granted if they gave back what they hold and compaction
- * can move. Where tensors of its own user, a pin or its user's limit are in the way, it holds up its own user's
- * later requests alone. What it holds up depends on whether
- * its place is known:
+ * A request holds up its own user's later requests. It holds other users up in every second window of the clock,
+ * so that nobody is kept out for longer than one; and only while it could be granted if they gave back what they
+ * hold and compaction can move: not where tensors of its own user, a pin or its user's limit are in the way. What
+ * it holds up depends on whether its place is known:
  *  - All its addresses are given: others are placed outside its range.
  *  - None is: the place is wherever enough is freed, so that later requests are not tried (small ones would starve
  *    it), and a request that is not queued leaves it the largest free extent (turn.c).
- * The first of each kind is the claimant. A request that mixes the two holds no other user up. A request that
- * would give its user more than an equal share of the device holds others up in every second window of the clock
- * only. Owns no waiter or timer. */
+ * The first of each kind is the claimant. A request that mixes the two holds no other user up. Owns no waiter or
+ * timer. */
 #ifndef SERVICE_WAITING_H
 #define SERVICE_WAITING_H
 

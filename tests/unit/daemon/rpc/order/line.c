@@ -346,11 +346,11 @@ TEST(host_memory_may_run_out_in_line)
 	}
 }
 
-/* The clock begins in the middle of a window in which all may hold room back. */
-TEST(who_asks_for_more_than_its_share_keeps_nobody_out_for_long)
+/* The clock begins in the middle of a window in which room is kept. What is waited for is an equal share. */
+TEST(nobody_is_kept_out_for_longer_than_a_window)
 {
-	alloc(1, 1, 1024, 0);
-	alloc(0, 2, 8192, 60000);
+	alloc(1, 1, 4224, 0);
+	alloc(0, 2, 4096, 60000);
 	alloc(1, 3, 128, 0);
 	alloc(1, 4, 128, 60000);
 	heard("1, 3 RESOURCE_EXHAUSTED");

@@ -1,5 +1,5 @@
-/* The line: turns of the uids, deadlines, what can never fit, who yields when, and what those outside the line may
- * take. */
+/* The line: turns of the uids, deadlines, what can never fit, who is held up when, and what those outside the line
+ * may take. */
 #include "daemon/service/order/waiting.h"
 
 #include "tests/unit/daemon/service/world.h"
@@ -270,7 +270,7 @@ TEST(what_the_head_waits_for_is_kept)
 	world_deinit(&world);
 }
 
-/* ---- who yields ---- */
+/* ---- who is held up when ---- */
 
 static uint64_t now_ns;
 
@@ -278,8 +278,6 @@ static uint64_t test_clock(void)
 {
 	return now_ns;
 }
-
-enum { SHARE = 32768 }; /* of two uids */
 
 struct shared {
 	struct world world;
@@ -313,170 +311,172 @@ static struct waiter asking(const struct session *session, uint64_t bytes)
 	return (struct waiter){.user = session->user, .deadline_ns = WAITING_NEVER, .bytes = bytes};
 }
 
+/* At the beginning of each NPU. */
+static struct waiter asking_at(const struct session *session, uint64_t bytes)
+{
+	struct waiter waiter = asking(session, bytes);
+
+	waiter.to = 64;
+	return waiter;
+}
+
 /* From one that asks for room now, of neither user. */
 #define claims(shared, waiter) ck_assert_ptr_eq(waiting_claims(&(shared)->world.service, NULL).extent, waiter)
 #define next_is(shared, waiter) ck_assert_ptr_eq(waiting_next(&(shared)->world.service), waiter)
 
-TEST(more_than_a_share_yields_in_every_second_window)
+TEST(others_are_held_up_in_every_second_window)
 {
-	static struct waiter large, small;
-	large = asking(&shared.one, SHARE + 1);
-	small = asking(&shared.two, 64);
+	static struct waiter one, two;
+	one = asking(&shared.one, 64);
+	two = asking(&shared.two, 64);
 	claims(&shared, NULL);
-	waiting_add(shared.waiting, &large, NULL);
-	claims(&shared, &large);
+	waiting_add(shared.waiting, &one, NULL);
+	claims(&shared, &one);
 	ck_assert_uint_eq(waiting_window_end(&shared.world.service), WAITING_NEVER);
-	waiting_add(shared.waiting, &small, NULL);
+	waiting_add(shared.waiting, &two, NULL);
 	ck_assert_uint_eq(waiting_window_end(&shared.world.service), WAITING_WINDOW_NS);
 	now_ns = WAITING_WINDOW_NS - 1;
-	claims(&shared, &large);
+	claims(&shared, &one);
 	now_ns = WAITING_WINDOW_NS;
-	claims(&shared, &small);
-	ck_assert_uint_eq(waiting_window_end(&shared.world.service), 2 * WAITING_WINDOW_NS);
-	waiting_remove(shared.waiting, &small);
 	claims(&shared, NULL);
+	ck_assert_uint_eq(waiting_window_end(&shared.world.service), 2 * WAITING_WINDOW_NS);
+	/* Its own user's later requests wait in each. */
+	ck_assert_ptr_eq(waiting_claims(&shared.world.service, two.user).extent, &two);
 	now_ns = 2 * WAITING_WINDOW_NS;
-	claims(&shared, &large);
+	claims(&shared, &one);
 	now_ns = WAITING_WINDOW_NS;
 	shared.world.service.events.now_ns = NULL;
-	claims(&shared, &large);
+	claims(&shared, &one);
 }
 
-TEST(what_an_equal_share_is)
+TEST(a_range_is_kept_in_every_second_window)
 {
 	static struct waiter waiter;
-	struct session third;
-	now_ns = WAITING_WINDOW_NS;
-	waiter = asking(&shared.one, SHARE);
+	waiter = asking_at(&shared.one, 64);
 	waiting_add(shared.waiting, &waiter, NULL);
+	ck_assert_ptr_eq(waiting_claims(&shared.world.service, shared.two.user).range, &waiter);
+	now_ns = WAITING_WINDOW_NS;
+	ck_assert_ptr_null(waiting_claims(&shared.world.service, shared.two.user).range);
+	ck_assert_ptr_eq(waiting_claims(&shared.world.service, shared.one.user).range, &waiter);
+}
+
+TEST(what_would_pass_its_users_limit_holds_nobody_up)
+{
+	static struct waiter waiter;
+	struct limits_table *table = &shared.world.service.limits;
+	waiter = asking(&shared.one, 1024);
+	waiting_add(shared.waiting, &waiter, NULL);
+	table->ordinary.most[LIMITS_DEVICE_BYTES] = 1024;
 	claims(&shared, &waiter);
-	/* What it has counts, and so do all that have a session or a tensor. */
-	limits_charge(&shared.world.service.limits, shared.one.user, LIMITS_DEVICE_BYTES, 1);
+	/* What its user has counts, too. */
+	limits_charge(table, shared.one.user, LIMITS_DEVICE_BYTES, 1);
 	claims(&shared, NULL);
 	waiter.bytes--;
 	claims(&shared, &waiter);
-	session_init(&third, &shared.world.service, 1003, 1, NULL);
-	claims(&shared, NULL);
-	world_tensor(&shared.world, &third, "stays");
-	session_deinit(&third);
-	claims(&shared, NULL);
-	service_release(&shared.world.service, device_next(shared.world.device, NULL));
-	claims(&shared, &waiter);
-	limits_give_back(&shared.world.service.limits, shared.one.user, LIMITS_DEVICE_BYTES, 1);
-	/* Alone, all of it. */
-	session_deinit(&shared.two);
-	waiter.bytes = 2 * SHARE;
-	claims(&shared, &waiter);
-	waiter.bytes++;
-	claims(&shared, NULL);
-	ck_assert_int_eq(session_init(&shared.two, &shared.world.service, 1002, 1, NULL), 0);
+	limits_give_back(table, shared.one.user, LIMITS_DEVICE_BYTES, 1);
 }
 
-TEST(the_line_is_tried_as_far_as_the_claimant)
+TEST(the_first_of_each_user_is_tried_where_nobody_is_held_up)
 {
-	static struct waiter large[2], small[3];
+	static struct waiter one[2], two[2];
 	now_ns = WAITING_WINDOW_NS;
 	next_is(&shared, NULL);
 	for (unsigned i = 0; i < 2; i++) {
-		large[i] = asking(&shared.one, SHARE + 1);
-		waiting_add(shared.waiting, &large[i], NULL);
-	}
-	for (unsigned i = 0; i < 3; i++) {
-		small[i] = asking(&shared.two, 64);
-		waiting_add(shared.waiting, &small[i], NULL);
+		one[i] = asking(&shared.one, 64);
+		waiting_add(shared.waiting, &one[i], NULL);
+		two[i] = asking(&shared.two, 64);
+		waiting_add(shared.waiting, &two[i], NULL);
 	}
 	shared.waiting->room = true;
 	/* The first was tried before it stood in line, and is tried again as there is room. */
-	next_is(&shared, &large[1]);
-	next_is(&shared, &small[0]);
-	next_is(&shared, &large[0]);
-	next_is(&shared, &large[1]);
-	next_is(&shared, &small[0]);
+	next_is(&shared, &two[0]);
+	next_is(&shared, &one[0]);
+	next_is(&shared, &two[0]);
 	next_is(&shared, NULL);
 	/* Who leaves lets those behind it be tried, and only those. */
-	waiting_remove(shared.waiting, &large[0]);
+	waiting_remove(shared.waiting, &one[0]);
+	next_is(&shared, &one[1]);
 	next_is(&shared, NULL);
-	waiting_remove(shared.waiting, &small[0]);
-	next_is(&shared, &small[1]);
-	waiting_served(shared.waiting, &small[1]);
-	next_is(&shared, &small[2]);
+	waiting_served(shared.waiting, &two[0]);
+	next_is(&shared, &two[1]);
 	next_is(&shared, NULL);
-	/* A newcomer behind those that yield. */
-	waiting_served(shared.waiting, &small[2]);
+	/* A newcomer behind those that were tried. */
+	waiting_served(shared.waiting, &two[1]);
 	next_is(&shared, NULL);
-	waiting_add(shared.waiting, &small[2], NULL);
-	next_is(&shared, &small[2]);
+	waiting_add(shared.waiting, &two[1], NULL);
+	next_is(&shared, &two[1]);
 	next_is(&shared, NULL);
 }
 
 TEST(what_is_freed_all_the_time_does_not_keep_the_last_from_being_tried)
 {
-	static struct waiter large[2], small;
+	static struct waiter ranges[2], last;
 	now_ns = WAITING_WINDOW_NS;
 	for (unsigned i = 0; i < 2; i++) {
-		large[i] = asking(&shared.one, SHARE + 1);
-		waiting_add(shared.waiting, &large[i], NULL);
+		ranges[i] = asking_at(&shared.one, 64);
+		waiting_add(shared.waiting, &ranges[i], NULL);
 	}
-	small = asking(&shared.two, 64);
-	waiting_add(shared.waiting, &small, NULL);
+	last = asking(&shared.two, 64);
+	waiting_add(shared.waiting, &last, NULL);
 	shared.waiting->room = true;
-	next_is(&shared, &large[1]);
+	next_is(&shared, &ranges[1]);
 	shared.waiting->room = true;
-	next_is(&shared, &small);
+	next_is(&shared, &last);
 	shared.waiting->room = true;
-	next_is(&shared, &large[0]);
+	next_is(&shared, &ranges[0]);
 	shared.waiting->room = true;
-	next_is(&shared, &large[1]);
+	next_is(&shared, &ranges[1]);
 	shared.waiting->room = true;
-	next_is(&shared, &small);
+	next_is(&shared, &last);
 }
 
-TEST(in_the_windows_of_the_large_the_first_holds_all_up)
+TEST(in_every_second_window_the_first_holds_all_up)
 {
-	static struct waiter large, small;
-	large = asking(&shared.one, SHARE + 1);
-	small = asking(&shared.two, 64);
-	waiting_add(shared.waiting, &large, NULL);
-	waiting_add(shared.waiting, &small, NULL);
+	static struct waiter one, two;
+	one = asking(&shared.one, 64);
+	two = asking(&shared.two, 64);
+	waiting_add(shared.waiting, &one, NULL);
+	waiting_add(shared.waiting, &two, NULL);
 	next_is(&shared, NULL);
 	shared.waiting->room = true;
-	next_is(&shared, &large);
+	next_is(&shared, &one);
 	next_is(&shared, NULL);
 	now_ns = WAITING_WINDOW_NS;
 	shared.waiting->is_due = true;
-	next_is(&shared, &small);
+	next_is(&shared, &two);
 	next_is(&shared, NULL);
 	now_ns = 2 * WAITING_WINDOW_NS;
 	shared.waiting->room = true;
-	next_is(&shared, &large);
+	next_is(&shared, &one);
 	next_is(&shared, NULL);
 }
 
-TEST(the_claimant_is_found_behind_all_that_yield)
+/* As they have an address for a part of what they ask for. */
+TEST(the_claimant_is_found_behind_all_that_hold_nobody_up)
 {
 	enum { N = 200 };
-	static struct waiter large[N], small;
-	now_ns = WAITING_WINDOW_NS;
+	static struct waiter mixed[N], last;
 	for (unsigned i = 0; i < N; i++) {
-		large[i] = asking(&shared.one, SHARE + 1);
-		waiting_add(shared.waiting, &large[i], NULL);
+		mixed[i] = asking_at(&shared.one, 128);
+		mixed[i].anywhere = 64;
+		waiting_add(shared.waiting, &mixed[i], NULL);
 	}
 	claims(&shared, NULL);
-	small = asking(&shared.one, 64);
-	waiting_add(shared.waiting, &small, NULL);
-	claims(&shared, &small);
+	last = asking(&shared.one, 64);
+	waiting_add(shared.waiting, &last, NULL);
+	claims(&shared, &last);
 	shared.waiting->room = true;
 	for (unsigned i = 1; i < N; i++)
-		next_is(&shared, &large[i]);
-	next_is(&shared, &small);
+		next_is(&shared, &mixed[i]);
+	next_is(&shared, &last);
 }
 
-TEST(who_yields_keeps_nothing)
+TEST(in_the_other_windows_others_have_what_fits)
 {
-	static struct waiter large;
+	static struct waiter waiter;
 	struct tensor *tensor;
-	large = asking(&shared.one, 2 * SHARE);
-	waiting_add(shared.waiting, &large, NULL);
+	waiter = asking(&shared.one, 64);
+	waiting_add(shared.waiting, &waiter, NULL);
 	for (int i = TENSORS_AT_ONCE; i <= TENSORS_LAST; i++) {
 		now_ns = 0;
 		ck_assert_int_eq(alloc(&shared.world, &shared.two, 64, NPUMEM_ANY, (enum tensors_turn)i, &tensor),
@@ -499,12 +499,12 @@ static void search_fails(struct waiter *waiter)
 	waiting_search_ended(shared.waiting, waiter);
 }
 
-/* They are too large to hold others up, and were not tried in this round. */
+/* They were not tried in this round, and hold nobody up. */
 static void searches_wait(struct waiter *searches, unsigned n)
 {
 	now_ns = WAITING_WINDOW_NS;
 	for (unsigned i = 0; i < n; i++) {
-		searches[i] = asking(i % 2 ? &shared.two : &shared.one, SHARE + 1);
+		searches[i] = asking_at(i % 2 ? &shared.two : &shared.one, 64);
 		searches[i].reuses = true;
 		waiting_add(shared.waiting, &searches[i], NULL);
 	}
@@ -569,7 +569,7 @@ TEST(a_search_that_begins_beside_a_repeated_one_has_it_repeated_again)
 	search_fails(&searches[0]);
 	search_fails(&searches[1]);
 	search_begins(&searches[0]);
-	late = asking(&third, SHARE + 1);
+	late = asking_at(&third, 64);
 	late.reuses = true;
 	waiting_add(shared.waiting, &late, NULL);
 	search_begins(&late);
