@@ -182,10 +182,11 @@ static int open_one(struct stream *stream, const char *path, const struct npumem
 {
 	struct npumem_error why = {.status = 0};
 	struct npy npy;
-	const char *inside = strstr(path, ".npz:");
+	const char *archive_end = zip_path_end(path);
+	bool inside = archive_end && *archive_end;
 	off_t member_end = 0;
-	FILE *file = fopen(inside ? memory_text("%.*s", (int)(inside + 4 - path), path) : path, "rb");
-	if (file && inside && zip_seek(file, inside + 5, &member_end, &why)) {
+	FILE *file = fopen(inside ? memory_text("%.*s", (int)(archive_end - path), path) : path, "rb");
+	if (file && inside && zip_seek(file, archive_end + 1, &member_end, &why)) {
 		fclose(file);
 		return npumem_error_set(error, why.status, "%.200s: %.280s", path, why.message);
 	}

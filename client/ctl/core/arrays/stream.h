@@ -52,6 +52,8 @@ const char *npy_index_text(const int64_t *shape, unsigned n_dims, size_t at, cha
 
 enum { ZIP_BYTES_MAX = 1 << 30 }; /* of one array */
 
+/* Where ".npz" ends in the path of an archive, or of one of its arrays (FILE.npz:NAME); NULL: it is neither. */
+const char *zip_path_end(const char *path);
 /* The array `name` (with or without .npy; NULL: the only one) of the archive, as a file to read, which the caller
  * closes. 0; INVALID: no archive, a damaged one, no such array (with the names that there are);
  * RESOURCE_EXHAUSTED. */

@@ -167,20 +167,10 @@ static int read_file(FILE *file, const char *perm, struct values *values, struct
 	return status;
 }
 
-/* Where ".npz" ends in a word, or NULL. */
-static const char *archive_end(const char *word)
-{
-	size_t length = strlen(word);
-	const char *inside = strstr(word, ".npz:");
-	if (inside)
-		return inside + 4;
-	return length > 4 && !strcmp(word + length - 4, ".npz") ? word + length : NULL;
-}
-
 bool values_is_file(const char *word)
 {
 	size_t length = strlen(word);
-	return archive_end(word) || (length > 4 && !strcmp(word + length - 4, ".npy")) || strchr(word, '/');
+	return zip_path_end(word) || (length > 4 && !strcmp(word + length - 4, ".npy")) || strchr(word, '/');
 }
 
 static int read_archive(FILE *archive, const char *name, const char *perm, struct values *values,
@@ -198,7 +188,7 @@ static int read_archive(FILE *archive, const char *name, const char *perm, struc
 int values_read(const char *path, const char *perm, struct values *values, struct npumem_error *error)
 {
 	struct npumem_error why = {.status = 0};
-	const char *end = archive_end(path);
+	const char *end = zip_path_end(path);
 	bool piped = !strcmp(path, "-");
 	FILE *file = piped ? stdin : fopen(end ? memory_text("%.*s", (int)(end - path), path) : path, "rb");
 	*values = (struct values){.n = 0};

@@ -25,6 +25,15 @@ struct zip_member {
 	uint32_t packed_bytes, bytes, local_off;
 };
 
+const char *zip_path_end(const char *path)
+{
+	size_t length = strlen(path);
+	const char *inside = strstr(path, ".npz:");
+	if (inside)
+		return inside + 4;
+	return length > 4 && !strcmp(path + length - 4, ".npz") ? path + length : NULL;
+}
+
 static uint32_t word(const uint8_t *at, unsigned n)
 {
 	uint32_t value = 0;
