@@ -1,8 +1,8 @@
-/* The sequential world: the same requests to a daemon without threads, one after the other in the order in which they
- * began to run. An allocation that stood in line has its place where it was granted. What was refused for want of room,
- * or taken back, had no effect and is left out; where a write was stopped on its way, or its client was gone
- * before it was answered, nobody knows what is in its tensors, and nothing is said of them until all is written
- * anew.
+/* The sequential world: the same requests to a daemon without threads, one after the other in the order in which
+ * they began to run. An allocation that stood in line has its place where it was granted. What was refused for
+ * want of room, or taken back, had no effect and is left out; where a write was stopped on its way, or its client
+ * was gone before it was answered, nobody knows what is in its tensors, and nothing is said of them until all is
+ * written anew.
  *
  * A root is a tensor with storage, by the request that made it; views have their base's. */
 #include <stdio.h>
@@ -167,7 +167,8 @@ static unsigned detail_of(const struct run *run, const struct run_record *record
 	enum trace_verb verb = record->request.verb;
 	unsigned detail = run->trace->mode == TRACE_ALONE ? MESSAGE_PLACES : 0;
 
-	/* Those that only look do not wait for what is being written. A compaction writes nothing. */
+	/* What these report of a tensor's bytes may be of a later turn than their own. A compaction writes
+	 * nothing. */
 	if ((verb == TRACE_OPEN || verb == TRACE_LIST || verb == TRACE_GRANT || verb == TRACE_VIEW) &&
 	    record->disturbed && !run->trace->strict_looks)
 		return detail;
@@ -298,22 +299,12 @@ static int by_turn(const void *a, const void *b)
 	return (x->turn > y->turn) - (x->turn < y->turn);
 }
 
-/* When it took effect. What never began was refused when it arrived, or when others had ended. */
-static uint64_t turn_of(const struct run_record *record)
-{
-	if (record->request.wait_ms && !record->status)
-		return record->answered;
-	if (record->begun)
-		return record->begun;
-	return record->answered ? record->answered : record->sent;
-}
-
 static unsigned plan(const struct run *run, struct step *steps)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < run->n; i++)
-		steps[n++] = (struct step){turn_of(&run->records[i]), i, false};
+		steps[n++] = (struct step){run_turn_of(&run->records[i]), i, false};
 	for (unsigned peer = 0; peer < run->trace->n_peers; peer++)
 		if (run->closed[peer])
 			steps[n++] = (struct step){run->closed[peer], peer, true};

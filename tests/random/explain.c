@@ -4,7 +4,7 @@
  * and others may be told of the later one first. What a client sends while its allocation waits for room need not
  * wait for that. One that was never answered, as its client was gone, is somewhere or nowhere.
  *
- * Tried first is the order in which they came, with an allocation that waited where it was answered: that is the
+ * Tried first is the order in which they began, with an allocation that waited where it was answered: that is the
  * daemon's own, so that the search hardly ever has to go back. Where it must, it goes back to the last step that
  * has to do with what could not go on, and not where it was before. */
 #include <stdio.h>

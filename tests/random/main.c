@@ -249,7 +249,7 @@ static int mode_of(const char *name)
 			return (int)mode;
 	if (!strcmp(name, "groups"))
 		return GROUPS;
-	fprintf(stderr, "NPUMEM_RANDOM_MODE: alone, roomy, tight, churn or groups\n");
+	fprintf(stderr, "NPUMEM_RANDOM_MODE: alone, roomy, tight, churn, grants, crashes or groups\n");
 	exit(2);
 }
 

@@ -55,6 +55,15 @@ int64_t run_npu_bytes(const struct trace *trace)
 	return trace->mode == TRACE_ROOMY ? RUN_ROOMY_BYTES : RUN_TIGHT_BYTES;
 }
 
+uint64_t run_turn_of(const struct run_record *record)
+{
+	if (record->request.wait_ms && !record->status)
+		return record->answered;
+	if (record->begun)
+		return record->begun;
+	return record->answered ? record->answered : record->sent;
+}
+
 /* ---- answers ---- */
 
 static void learn(struct driver *driver, struct run_record *record, unsigned index, unsigned slot, unsigned tensor,
@@ -310,8 +319,10 @@ static void crash(struct driver *driver, uint64_t pick)
 		daemon_work(daemon, i);
 	++driver->turn;
 	for (unsigned i = 0; i < run->n; i++)
-		if (!run->records[i].answered)
+		if (!run->records[i].answered) {
 			run->records[i].crashed = driver->turn;
+			run->records[i].begun = 0;
+		}
 	daemon_crash(daemon);
 	daemon_open(daemon, RUN_HOST, TRACE_HOST_UID);
 	daemon_open(daemon, RUN_ADMIN, 0);

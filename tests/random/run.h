@@ -56,6 +56,10 @@ struct run {
 void run_fail(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool run_has_failed(const struct run *run);
 void run_free(struct run *run);
+/* When it took effect, as far as can be seen. What never began was refused when it arrived, or when others had
+ * ended.
+ */
+uint64_t run_turn_of(const struct run_record *record);
 
 /* Sends it all, works off all tasks, closes all clients. */
 void run_trace(const struct trace *trace, struct run *run);

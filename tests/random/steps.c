@@ -127,7 +127,7 @@ static struct step step_of(const struct run *run, const struct run_record *recor
 			     .peer = record->peer,
 			     .sent = record->sent,
 			     .answered = record->answered ? record->answered : UINT64_MAX,
-			     .key = record->answered ? record->answered : record->sent,
+			     .key = run_turn_of(record),
 			     .must_be = record->answered,
 			     .is_unlikely = is_unlikely(run, record),
 			     .is_waiting = is_waiting,
