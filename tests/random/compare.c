@@ -169,7 +169,8 @@ static unsigned detail_of(const struct run *run, const struct run_record *record
 
 	/* What these report of a tensor's bytes may be of a later turn than their own. A compaction writes
 	 * nothing. */
-	if ((verb == TRACE_OPEN || verb == TRACE_LIST || verb == TRACE_GRANT || verb == TRACE_VIEW) &&
+	if ((verb == TRACE_OPEN || verb == TRACE_LIST || verb == TRACE_GRANT || verb == TRACE_VIEW ||
+	     verb == TRACE_RENAME) &&
 	    record->disturbed && !run->trace->strict_looks)
 		return detail;
 	return detail | MESSAGE_BYTES;
