@@ -361,6 +361,15 @@ class Kept(Searches):
         self.carol.call(**free(self.pieces.pop()))
         self.bob_is_served()
 
+    def test_the_first_in_line_may_hold_what_it_waited_for(self):
+        room = self.compact(self.SHARE)
+        sent = self.alice.post({"alloc": pb.AllocRequest(tensors=[room, *self.guests], wait_ms=FOREVER_MS)})
+        until_window(keeps=True)
+        begin = time.monotonic()
+        self.carol.call(**free(*self.pieces))
+        self.assertEqual(self.alice.answers(sent)[0].status, pb.OK)
+        self.assertLess(time.monotonic() - begin, WINDOW_S / 2)
+
     def test_two_that_wait_are_searched_for_beside_each_other(self):
         """What Carol frees has no room for Alice's."""
         self.carol.call(**free(self.pieces.pop()))
