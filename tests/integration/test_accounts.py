@@ -72,16 +72,6 @@ class Accounts(TestCase):
         alice.call(**free("x"))
         self.assertEqual(limits(alice)["tensors"].now, 0)
 
-    def test_stat_is_of_the_account(self):
-        alice, sub, bob = self.client(ALICE), self.client(FIRST), self.client(BOB)
-        alice.call(**alloc("x"))
-        for client in (alice, sub):
-            stat = client.call(stat=pb.StatRequest(details=True)).stat
-            self.assertEqual([(user.uid, user.sessions, user.tensors) for user in stat.uids], [(ALICE, 2, 1)])
-            self.assertEqual({client.uid for client in stat.clients}, {ALICE, FIRST})
-        stat = bob.call(stat=pb.StatRequest(details=True)).stat
-        self.assertEqual([user.uid for user in stat.uids] + [client.uid for client in stat.clients], [BOB, BOB])
-
     def test_a_change_of_the_file_counts_for_new_connections(self):
         before = self.client(BOB + 5)
         before.alloc("x")

@@ -1,7 +1,6 @@
 """The process: its socket file, its options, its signals, and what it does without fds."""
 
 import ctypes
-import fcntl
 import os
 import resource
 import shutil
@@ -107,33 +106,6 @@ class SocketFile(unittest.TestCase):
             other.listen()
             self.assertEqual(run("--socket", self.path).returncode, 1)
             self.assertTrue(stat.S_ISSOCK(os.stat(self.path).st_mode))
-
-    def test_a_stale_socket_is_replaced(self):
-        with Daemon(directory=self.directory) as daemon:
-            daemon.end(signal.SIGKILL)
-        self.assertTrue(stat.S_ISSOCK(os.stat(self.path).st_mode))
-        with Daemon(directory=self.directory) as daemon, daemon.client() as client:
-            client.stat()
-        self.assertEqual(self.files(), [])
-
-    def test_the_lock_alone_keeps_others_out(self):
-        with open(self.path + ".lock", "w", encoding="ascii") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            refused = run("--socket", self.path)
-        self.assertEqual((refused.returncode, refused.stderr), (1, f"npumemd: another daemon is on {self.path}\n"))
-        with Daemon(directory=self.directory) as daemon:
-            daemon.client().close()
-        self.assertEqual(self.files(), [])
-
-    def test_what_is_no_socket_stays(self):
-        with open(self.path, "w", encoding="ascii") as file:
-            file.write("precious")
-        refused = run("--socket", self.path)
-        self.assertEqual(refused.returncode, 1)
-        self.assertIn("is not a socket", refused.stderr)
-        with open(self.path, encoding="ascii") as file:
-            self.assertEqual(file.read(), "precious")
-        self.assertEqual(self.files(), ["npumem.sock"])
 
     def test_many_at_once_and_one_wins(self):
         daemons = [

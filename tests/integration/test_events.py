@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from support import SECONDS, Client, Endless, TestCase, dims, frame, pb, run_as, wait_for
+from support import SECONDS, Endless, TestCase, dims, frame, pb
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 KINDS = ["allocated", "freed", "sealed", "renamed", "moved", "damaged", "refused", "low-space", "client-gone", "progress"]
@@ -103,71 +103,6 @@ class Events(TestCase):
         event = self.next(follower, "damaged")
         self.assertEqual((event.name, event.bytes), ("guest", answer.done.destroyed[0].total_bytes))
 
-    def test_another_uid_gets_events_of_what_it_may_use(self):
-        if os.getuid():
-            self.skipTest("needs root")
-        os.chmod(self.daemon.path, 0o666)
-
-        def stranger():
-            with Client(self.daemon.path) as client:
-                client.call(subscribe=pb.SubscribeRequest(kinds=KINDS))
-                os.write(ready_writer, b"1")
-                events = [client.receive().event]
-                while events[-1].kind != "freed":
-                    events.append(client.receive().event)
-            return [(event.kind, event.uid, event.name) for event in events]
-
-        client = self.client()
-        ready_reader, ready_writer = os.pipe()
-        reader, writer = os.pipe()
-        child = os.fork()
-        if not child:
-            os.write(writer, run_as(1001, stranger).encode())
-            os._exit(0)
-        os.close(ready_writer)
-        os.close(writer)
-        os.read(ready_reader, 1)
-        for name in ("secret", "shown"):
-            tensor = client.alloc(name, (1, 4, 1, 1024))
-            client.write(tensor.handle, bytes(4096))
-            client.call(rename=pb.RenameRequest(tensor=pb.Ref(name=name), name=name + "2"))
-            if name == "shown":
-                client.call(grant=pb.GrantRequest(tensor=pb.Ref(name="shown2"), uid=1001, access=pb.ACCESS_READ))
-            client.call(seal=pb.SealRequest(tensor=pb.Ref(name=name + "2")))
-            client.alloc("", (1, 4, 1, 64))
-            self.free(client, name + "2")
-        self.assertEqual(os.read(reader, 1000).decode(), "[('sealed', 0, '0:shown2'), ('freed', 0, '0:shown2')]")
-        os.waitpid(child, 0)
-        os.close(ready_reader)
-        os.close(reader)
-
-    def test_a_slow_follower_loses_the_oldest_and_is_told(self):
-        client = self.client()
-        follower = self.subscriber("allocated", "freed")
-        rounds = 10000
-        requests = []
-        for i in range(rounds):
-            spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 4, 1, 64))
-            alloc = pb.AllocRequest(tensors=[pb.Allocation(name="x" * 60, spec=spec)])
-            requests.append(frame(pb.Request(id=2 * i + 1, alloc=alloc)))
-            requests.append(frame(pb.Request(id=2 * i + 2, free=pb.FreeRequest(tensors=[pb.Ref(name="x" * 60)]))))
-        for i in range(0, 2 * rounds, 100):
-            client.sock.sendall(b"".join(requests[i : i + 100]))
-            for _ in range(100):
-                self.assertEqual(client.receive().status, pb.OK)
-        heard = lost = 0
-        kinds = ["allocated", "freed"]
-        while heard + lost < 2 * rounds:
-            event = follower.receive().event
-            lost += event.lost
-            self.assertEqual(event.kind, kinds[(heard + lost) % 2])
-            heard += 1
-        self.assertGreater(lost, 0)
-        self.assertGreater(heard, 256)
-        self.assertEqual(heard + lost, 2 * rounds)
-        client.alloc("y")
-        self.assertEqual(self.next(follower, "allocated").lost, 0)
-
     def test_unsubscribes_and_unknown_kinds(self):
         follower = self.subscriber()
         answer = follower.ask(subscribe=pb.SubscribeRequest(kinds=["allocated", "eaten"]))
@@ -245,26 +180,6 @@ class Progress(TestCase):
             self.assertRegex(line, rf"^[0-9:.]+ progress +uid {os.getuid()} \(\S+\) pid {os.getpid()} request {sent} +[0-9]+%: conv2d in=in")
             child.send_signal(signal.SIGINT)
             self.assertEqual(child.wait(SECONDS), 0)
-
-    @unittest.skipIf(os.getuid(), "needs root")
-    def test_of_another_uid(self):
-        os.chmod(self.daemon.directory, 0o755)
-        client = self.client()
-        (sent,) = client.post(Endless(client).call())
-        looker = self.client()
-        while not any(row.request_id == sent and row.done for row in looker.call(stat=pb.StatRequest(details=True)).stat.running):
-            time.sleep(0.01)
-
-        def stranger():
-            with Client(self.daemon.path) as client:
-                client.call(subscribe=pb.SubscribeRequest(kinds=["progress"]))
-                client.sock.settimeout(0.5)
-                try:
-                    return str(client.receive())
-                except TimeoutError:
-                    return "nothing"
-
-        self.assertEqual(run_as(12345, stranger), "nothing")
 
 
 if __name__ == "__main__":

@@ -44,12 +44,6 @@ class Framing(TestCase):
         self.assertEqual(client.receive().id, 5)
         self.assertEqual(client.receive().id, 0)
 
-    def test_one_byte_at_a_time(self):
-        client = self.client()
-        for byte in frame(pb.Request(id=9, info=pb.InfoRequest())):
-            client.sock.sendall(bytes([byte]))
-        self.assertEqual(client.receive().id, 9)
-
     def test_hanging_up_anywhere_in_a_message(self):
         owner = self.client()
         tensor = owner.alloc("x", (1, 8, 1, 1000))

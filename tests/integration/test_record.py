@@ -249,36 +249,6 @@ class Record(RecordCase):
         entries = re.search(r"(\d+) entries", done.stdout)[1]
         self.assertIn(f"\n{entries} entries\n", text())
 
-    def test_who_may_and_when(self):
-        client = self.client()
-        start = pb.RecordRequest(action=pb.RECORD_START)
-        self.assertEqual(client.ask(record=pb.RecordRequest(action=99)).status, pb.INVALID)
-        x = client.alloc("x")
-        self.assertEqual(client.ask(record=start).status, pb.FAILED_PRECONDITION)
-        client.call(free=pb.FreeRequest(tensors=[pb.Ref(handle=x.handle)]))
-        with self.daemon.client() as other:
-            other.call(record=start)
-            self.assertEqual(client.ask(record=start).status, pb.FAILED_PRECONDITION)
-            self.assertEqual(client.ask(record=pb.RecordRequest(action=pb.RECORD_TAKE)).status, pb.FAILED_PRECONDITION)
-        wait_for(lambda: client.ask(record=start).status == pb.OK)
-        if os.getuid() == 0:
-            def bob():
-                with Client(self.daemon.path) as mine:
-                    return [mine.ask(record=pb.RecordRequest(action=a)).status for a in (1, 2, 4)]
-            self.assertEqual(run_as(BOB, bob), "[7, 9, 7]")
-
-    def test_a_slow_recorder_loses(self):
-        client, other = self.client(), self.client()
-        client.call(record=pb.RecordRequest(action=pb.RECORD_START))
-        x = other.alloc("x", (1, 64, 256, 256), dtype=pb.INT8)
-        memory = Memory(other, 4 << 20)
-        write = pb.Operation(write=pb.WriteRequest(tensor=pb.Ref(handle=x.handle), segment=memory.id))
-        for _ in range(5):
-            other.call(submit=pb.SubmitRequest(operations=[write] * 13))
-        recorded = client.call(record=pb.RecordRequest(action=pb.RECORD_TAKE)).recorded
-        self.assertTrue(recorded.lost)
-        self.assertIn("too slow", recorded.reason)
-
     @unittest.skipUnless(os.getuid() == 0, "needs other uids")
     def test_several_uids(self):
         process, text = self.start()

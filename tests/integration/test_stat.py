@@ -249,16 +249,6 @@ class Stat(TestCase):
                     if writable:
                         sent = (sent + client.sock.send(requests[sent:])) % len(requests)
 
-    @unittest.skipUnless(os.getuid() == 0, "needs other uids")
-    def test_others_reset_nothing(self):
-        def bob():
-            with Client(self.daemon.path) as client:
-                refused = client.ask(stat=pb.StatRequest(reset=True))
-                assert refused.status == pb.PERMISSION_DENIED, refused
-            return "well"
-
-        self.assertEqual(run_as(BOB, bob), "well")
-
     def test_the_parser_refuses(self):
         good = "# HELP a b\n# TYPE a counter\na{x=\"1\"} 2\n"
         parse(good)

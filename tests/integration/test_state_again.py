@@ -163,22 +163,6 @@ class Tensors(AgainTestCase):
         self.assertEqual(self.again(ids[3], free("b")).freed.tensors, 1)
         self.assertIn("kept: 1 tensors", self.output())
 
-    def test_no_more_than_so_many_are_kept(self):
-        first = []
-        for i in range(2200):
-            first += self.do(alloc("t"), free("t"))
-        self.come_back()
-        self.refused(self.again(first[1], free("t")), pb.ABORTED, "not known any more")
-        self.refused(self.again(first[0], alloc("t")), pb.ABORTED, "not known any more")
-        self.assertEqual(self.again(first[-1], free("t")).freed.tensors, 1)
-        self.assertEqual(self.talker.stat().tensors, 0)
-
-    def test_without_a_token_nothing_is_known(self):
-        client = self.client()
-        first = client.pipeline(alloc(""))[0]
-        second = again(client, first.id, alloc(""))
-        self.assertNotEqual(first.allocated, second.allocated)
-
     def test_a_lingering_session_is_answered_by_the_same_daemon(self):
         client = self.client()
         token = token_of(client, linger=True)

@@ -143,20 +143,6 @@ class Tensors(StateTestCase):
         self.assertGreater(len(moves), 10)
         self.assert_same()
 
-    def test_no_handle_is_given_twice(self):
-        seen = set()
-        for round_ in range(6):
-            client = self.client()
-            for i in range(10):
-                tensor = client.alloc(f"kept{i}" if i % 3 == round_ % 3 and not round_ % 2 else "")
-                self.assertNotIn(tensor.handle, seen)
-                seen.add(tensor.handle)
-                if i % 2:
-                    client.call(**free(tensor))
-            for tensor in client.tensors():
-                client.call(**free(tensor))
-            self.restart(terminate=round_ % 2 == 0)
-
     def test_info_says_where(self):
         info = self.client().call(info=pb.InfoRequest(details=True)).info
         self.assertTrue(info.features & pb.FEATURE_RESUME)

@@ -1,4 +1,4 @@
-"""Allocations that wait for room, and requests that are taken back, with the real daemon and its clock."""
+"""Allocations that wait for room, with the real daemon and its clock."""
 
 import os
 import socket
@@ -7,7 +7,7 @@ import sys
 import time
 import unittest
 
-from support import SECONDS, Client, Endless, HungUp, TestCase, as_uid, dims, fill, pb, read, run_as, submit, wait_for
+from support import SECONDS, Client, HungUp, TestCase, as_uid, dims, pb, run_as, wait_for
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 
@@ -245,37 +245,6 @@ class Waiting(TestCase):
             self.wait_for_waiters(client, 1)
             self.free(client, "big")
             self.assertIn(b"x at address", child.stdout.read())
-
-
-class Cancel(TestCase):
-    """Of what would go on for longer than the test may."""
-
-    options = ("--npu-bytes", "4194304")
-
-    def test_a_long_run_is_stopped_and_so_is_what_waits_for_it(self):
-        client = self.client()
-        call = Endless(client).call()
-        client.call(**fill("out", 7))
-        cancels = [{"cancel": pb.CancelRequest(request_id=i)} for i in (102, 101, 12345)]
-        calls = {**call, "id": 101}, {**call, "id": 102}, {**read("out", 0, 5), "id": 103}, *cancels
-        runs, queued, reads, *found = client.pipeline(*calls)
-        self.assertEqual([answer.cancelled.found for answer in found], [True, True, False])
-        self.assertEqual((runs.status, queued.status), (pb.CANCELLED, pb.CANCELLED))
-        # Nothing is written, or nothing of it is there to be read.
-        if reads.status == pb.OK:
-            self.assertEqual(reads.done.data, b"\7" * 5)
-        else:
-            self.assertEqual(reads.status, pb.FAILED_PRECONDITION, reads.message)
-            self.assertIn("never written", reads.message)
-
-    def test_a_submit_is_stopped_between_its_operations(self):
-        client = self.client()
-        call = Endless(client).call()
-        cancel = {"cancel": pb.CancelRequest(request_id=101)}
-        answer, _ = client.pipeline({**submit(fill("out", 7), *[call] * 20), "id": 101}, cancel)
-        self.assertEqual(answer.status, pb.CANCELLED)
-        self.assertLessEqual(len(answer.submitted.done), 1)
-        self.assert_alive()
 
 
 if __name__ == "__main__":
