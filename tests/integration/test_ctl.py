@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import struct
 import subprocess
 import tempfile
 import unittest
@@ -17,12 +16,6 @@ VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "confor
 def run(*words, socket=None, cwd=None):
     environment = dict(os.environ, NPUMEM_SOCKET=socket or "/nonexistent/npumem.sock")
     return subprocess.run([NPUMEMCTL, *words], capture_output=True, text=True, env=environment, cwd=cwd, timeout=120)
-
-
-def npy(shape, dtype, data, fortran=False):
-    header = f"{{'descr': '{dtype}', 'fortran_order': {fortran}, 'shape': {shape}, }}"
-    header += " " * (63 - (10 + len(header)) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
 
 
 class Plan(unittest.TestCase):
@@ -142,38 +135,6 @@ class Device(TestCase):
         self.assertGreater(done["ns"], 0)
         self.assertRegex(self.ctl("run eltwise_add in1=x in2=x out=y --time"), r", nothing destroyed, \d+\.\d{3} ms\n\Z")
         self.assertEqual((done["saturated"], done["wrapped"], done["destroyed"]), (160, 0, []))
-
-    def test_arrays(self):
-        path = os.path.join(self.daemon.directory, "a.npy")
-
-        def put(data):
-            with open(path, "wb") as file:
-                file.write(data)
-
-        self.ctl("alloc x --shape 1,2,2,2 --dtype fx8 --frac-bits 4")
-        good = npy((1, 2, 2, 2), "|i1", bytes(range(8)))
-        put(good)
-        self.ctl("write x a.npy")
-        self.ctl("read x b.npy")
-        with open(os.path.join(self.daemon.directory, "b.npy"), "rb") as file:
-            self.assertEqual(file.read()[-8:], bytes(range(8)))
-        for data, words in (
-            (good[:-1], "a.npy"),
-            (good[:20], "a.npy"),
-            (b"not an array", "a.npy"),
-            (npy((2, 4), "|i1", bytes(8)), "shape"),
-            (npy((1, 2, 2, 3), "|i1", bytes(12)), "shape"),
-            (npy((1, 2, 2, 2), "<i2", bytes(14) + b"\0\1"), "is 256, which is not within fx8's -128 to 127"),
-            (npy((1, 2, 2, 2), "<f4", bytes(32)), "--quantize"),
-        ):
-            put(data)
-            self.ctl("write x a.npy", 1, words)
-        self.assertIn("0001 0203 0000", self.ctl("dump 0 0 6").replace("\n", " ") + "0001 0203 0000")
-        put(npy((1, 2, 2, 2), "<f4", struct.pack("<8f", 0.85, -1.09, 100, -100, 0, 0.03125, 0.09375, 1)))
-        self.ctl("write x a.npy --quantize", says="2")
-        self.ctl("read x b.npy")
-        with open(os.path.join(self.daemon.directory, "b.npy"), "rb") as file:
-            self.assertEqual(struct.unpack("8b", file.read()[-8:]), (14, -17, 127, -128, 0, 0, 2, 16))
 
     def test_bad_input(self):
         self.ctl("alloc x --shape 1,2,2,2 --dtype fx8 --frac-bits 4")
@@ -311,8 +272,8 @@ class Conform(unittest.TestCase):
         self.directory = tempfile.mkdtemp(prefix="npumem-test-")
         self.addCleanup(shutil.rmtree, self.directory)
 
-    def conform(self, *words):
-        result = run("--spawn", "conform", *words)
+    def conform(self, *words, spawn="--spawn"):
+        result = run(spawn, "conform", *words)
         return result.returncode, result.stdout.strip().split("\n"), result.stderr
 
     def test_all_families_in_many_placements(self):
@@ -330,6 +291,9 @@ class Conform(unittest.TestCase):
         code, lines, stderr = self.conform(VECTORS, "--layouts", "all", "--start-npu", "0,5,63", "--mode", "plain,4n,2n")
         self.assertEqual((code, stderr), (0, ""), lines[-20:])
         self.assertEqual(lines[-1], f"{cases} passed, 0 failed")
+        # Cases that say none give the same in each.
+        for rounding in ("up", "nearest"):
+            self.assertEqual(self.conform(VECTORS, spawn=f"--spawn=--rounding {rounding}")[1][-1], f"{cases} passed, 0 failed")
 
     def test_one_altered_integer_fails(self):
         with open(os.path.join(VECTORS, "relu.json"), encoding="utf-8") as file:
