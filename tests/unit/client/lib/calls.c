@@ -3,9 +3,9 @@
 #include <pthread.h>
 
 #include "tests/unit/client/lib/failing.h"
-#include "tests/unit/client/lib/peer.h"
+#include "tests/unit/client/lib/one_peer.h"
 
-static void answer_info(const struct peer *peer, uint64_t id, int64_t n_npus)
+static void answer_info(uint64_t id, int64_t n_npus)
 {
 	Npumem__V1__Info info = {MESSAGE(info),
 				 .version = (char *)(uintptr_t) "1.2\033[2J3",
@@ -15,14 +15,13 @@ static void answer_info(const struct peer *peer, uint64_t id, int64_t n_npus)
 				 .eu_bytes = 128,
 				 .rounding = NPUMEM__V1__ROUNDING__UP,
 				 .uid = 77};
-	PEER_ANSWER(peer, id, info, INFO, &info);
+	PEER_ANSWER(&peer, id, info, INFO, &info);
 }
 
 TEST(info_is_checked)
 {
-	struct peer peer = peer_open();
 	const struct npumem_info *info;
-	answer_info(&peer, 1, 4);
+	answer_info(1, 4);
 	ck_assert_int_eq(npumem_info(peer.npumem, &info, NULL), 0);
 	ck_assert_int_eq(info->geometry.n_npus, 4);
 	ck_assert_int_eq(info->rounding, NPUMEM_UP);
@@ -30,14 +29,12 @@ TEST(info_is_checked)
 	ck_assert_str_eq(info->version, "1.2?[2J3"); /* nothing that a terminal obeys */
 	/* A geometry that the formulas could not compute with. */
 	struct npumem_error error;
-	answer_info(&peer, 2, 0);
+	answer_info(2, 0);
 	ck_assert_int_eq(npumem_info(peer.npumem, &info, &error), NPUMEM_UNAVAILABLE);
-	peer_close(&peer);
 }
 
 TEST(refusals_bring_their_fields)
 {
-	struct peer peer = peer_open();
 	Npumem__V1__Field fields[2] = {NPUMEM__V1__FIELD__INIT, NPUMEM__V1__FIELD__INIT},
 			  *list[] = {&fields[0], &fields[1]};
 	struct npumem_error error;
@@ -63,10 +60,9 @@ TEST(refusals_bring_their_fields)
 	ck_assert_uint_eq(error.n_fields, 2);
 	ck_assert_str_eq(error.fields[1].text, "y");
 	/* The connection is as good as before. */
-	answer_info(&peer, 2, 4);
+	answer_info(2, 4);
 	ck_assert_int_eq(npumem_info(peer.npumem, NULL, &error), 0);
 	ck_assert_int_eq(error.status, 0);
-	peer_close(&peer);
 }
 
 static void allocations_init(struct npumem_allocation *allocations, unsigned n)
@@ -80,7 +76,6 @@ TEST(alloc_few_and_many)
 	static const unsigned counts[] = {1, 8, 9, 100};
 	const struct npumem_tensor *tensors[100];
 	struct npumem_allocation allocations[100];
-	struct peer peer = peer_open();
 	uint64_t id = 0;
 	allocations_init(allocations, 100);
 	for (unsigned i = 0; i < 4; i++) {
@@ -101,24 +96,22 @@ TEST(alloc_few_and_many)
 	/* Fewer tensors than were asked for. */
 	peer_allocated(&peer, ++id, 2);
 	ck_assert_int_eq(npumem_alloc(peer.npumem, allocations, 3, tensors, NULL), NPUMEM_UNAVAILABLE);
-	peer_close(&peer);
 	for (unsigned n = 3; n <= 30; n += 27) {
 		struct told told = {.times = 0};
-		peer = peer_open();
+		peer_again();
 		peer_allocated(&peer, 1, 2);
 		ck_assert_int_eq(npumem_alloc_async(peer.npumem, allocations, n, told_tensors, &told, NULL, NULL),
 				 0);
 		ck_assert_int_eq(npumem_flush(peer.npumem, NULL), NPUMEM_UNAVAILABLE);
 		ck_assert_int_eq(told.times, 1);
 		ck_assert_int_eq(told.status, NPUMEM_UNAVAILABLE);
-		peer_close(&peer);
 	}
 }
 
 TEST(places_that_cannot_be)
 {
 	for (unsigned what = 0; what < 12; what++) {
-		struct peer peer = peer_open();
+		peer_again();
 		struct peer_tensor tensor;
 		const struct npumem_tensor *got;
 		peer_tensor_init(&tensor, 1);
@@ -144,7 +137,6 @@ TEST(places_that_cannot_be)
 						 .tensor = &tensor.message};
 		peer_answer(&peer, &response);
 		ck_assert_int_eq(npumem_open_tensor(peer.npumem, "x", &got, NULL), NPUMEM_UNAVAILABLE);
-		peer_close(&peer);
 	}
 }
 
@@ -200,7 +192,6 @@ TEST(a_large_tensor_in_chunks, .is_slow = true)
 {
 	struct npumem_tensor tensor = {.handle = 1};
 	const size_t n = 9 * 1000 * 1001, bytes = 4 * n;
-	struct peer peer = peer_open();
 	struct store store = {.peer = &peer, .bytes = calloc(1, bytes), .element = 4};
 	uint32_t *to = malloc(bytes), *from = malloc(bytes);
 	pthread_t thread;
@@ -230,7 +221,7 @@ TEST(a_large_tensor_in_chunks, .is_slow = true)
 	ck_assert_mem_eq(from, to + 7, 4);
 	npumem_close(peer.npumem);
 	pthread_join(thread, NULL);
-	close(peer.fd);
+	peer.npumem = NULL;
 	free(store.bytes);
 	free(to);
 	free(from);
@@ -238,7 +229,6 @@ TEST(a_large_tensor_in_chunks, .is_slow = true)
 
 TEST(a_short_answer_to_a_read)
 {
-	struct peer peer = peer_open();
 	struct npumem_tensor tensor = {.handle = 1};
 	uint8_t data[24];
 	tensor.place = (struct npumem_place){.dtype = NPUMEM_INT8, .shape = {1, 2, 3, 4}, .last_w = 4};
@@ -246,14 +236,12 @@ TEST(a_short_answer_to_a_read)
 	peer_done(&peer, 1, 0);
 	ck_assert_int_eq(npumem_read(peer.npumem, &tensor, data, sizeof(data), NULL, &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message, "0 bytes came for an array of 24");
-	peer_close(&peer);
 }
 
 /* ---- submit ---- */
 
 TEST(submit_tells_what_ran)
 {
-	struct peer peer = peer_open();
 	Npumem__V1__Done first = NPUMEM__V1__DONE__INIT, second = NPUMEM__V1__DONE__INIT,
 			 *list[] = {&first, &second};
 	struct npumem_operand in = {"in", 5};
@@ -307,13 +295,11 @@ TEST(submit_tells_what_ran)
 	npumem__v1__request__free_unpacked(request, NULL);
 	operations[1].kind = 0;
 	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 4, NULL, &error), NPUMEM_INVALID);
-	peer_close(&peer);
 }
 
 /* Of a group one queue may end early: those that ran are not the first of the list. */
 TEST(submit_with_a_gap)
 {
-	struct peer peer = peer_open();
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT, *list[] = {&done};
 	uint8_t data[4] = {0}, read[] = {1, 2, 3, 4};
 	struct npumem_operation operations[] = {
@@ -357,13 +343,12 @@ TEST(submit_with_a_gap)
 	peer_answer(&peer, &response);
 	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 2, &ran, &error), NPUMEM_ABORTED);
 	ck_assert_int_eq(npumem_fill(peer.npumem, 1, 1, &error), NPUMEM_UNAVAILABLE);
-	peer_close(&peer);
 }
 
 /* ---- every allocation failing ---- */
 
 /* A page of n <= 4 tensors from `handle` on. */
-static void answer_page(const struct peer *peer, uint64_t id, uint64_t handle, unsigned n, uint64_t next)
+static void answer_page(uint64_t id, uint64_t handle, unsigned n, uint64_t next)
 {
 	struct peer_tensor tensors[4];
 	Npumem__V1__Tensor *pointers[4];
@@ -372,12 +357,11 @@ static void answer_page(const struct peer *peer, uint64_t id, uint64_t handle, u
 		pointers[i] = &tensors[i].message;
 	}
 	Npumem__V1__List list = {MESSAGE(list), .n_tensors = n, .tensors = pointers, .next = next};
-	PEER_ANSWER(peer, id, list, LIST, &list);
+	PEER_ANSWER(&peer, id, list, LIST, &list);
 }
 
 /* Answers so many requests for pages, one by one, while the client waits for each. */
 struct book {
-	struct peer peer;
 	pthread_t thread;
 	unsigned n_pages, n_asked;
 	struct page {
@@ -393,17 +377,17 @@ static void book_answer(struct book *book, const Npumem__V1__Request *request)
 	const struct page *page = &book->pages[book->n_asked];
 	book->after[book->n_asked++] = request->list->after;
 	if (page->status)
-		peer_refuse(&book->peer, request->id, page->status, "not now");
+		peer_refuse(&peer, request->id, page->status, "not now");
 	else
-		answer_page(&book->peer, request->id, page->handle, page->n, page->next);
+		answer_page(request->id, page->handle, page->n, page->next);
 }
 
 static void *book_serve(void *argument)
 {
 	struct book *book = argument;
 	char byte;
-	while (book->n_asked < book->n_pages && recv(book->peer.fd, &byte, 1, MSG_PEEK) == 1) {
-		Npumem__V1__Request *request = peer_request(&book->peer);
+	while (book->n_asked < book->n_pages && recv(peer.fd, &byte, 1, MSG_PEEK) == 1) {
+		Npumem__V1__Request *request = peer_request(&peer);
 		/* Others are left over from what was answered before it was asked. */
 		if (request->call_case == NPUMEM__V1__REQUEST__CALL_LIST)
 			book_answer(book, request);
@@ -413,15 +397,13 @@ static void *book_serve(void *argument)
 }
 
 /* npumem_list, answered from a book. */
-static int list_from(struct book *book, const struct peer *peer, const struct npumem_tensors **tensors,
-		     struct npumem_error *error)
+static int list_from(struct book *book, const struct npumem_tensors **tensors, struct npumem_error *error)
 {
-	book->peer = *peer;
 	ck_assert_int_eq(pthread_create(&book->thread, NULL, book_serve, book), 0);
-	int status = npumem_list(peer->npumem, tensors, error);
+	int status = npumem_list(peer.npumem, tensors, error);
 	/* Where the client went no further, nobody will ask for the rest. */
 	if (status)
-		shutdown(peer->fd, SHUT_RD);
+		shutdown(peer.fd, SHUT_RD);
 	ck_assert_int_eq(pthread_join(book->thread, NULL), 0);
 	return status;
 }
@@ -430,30 +412,27 @@ TEST(a_list_is_all_of_its_pages)
 {
 	struct book book = {.n_pages = 4, .pages = {{10, 7, 2, 0}, {0, 9, 0, 0}, {12, 20, 1, 0}, {13, 0, 4, 0}}};
 	struct book empty = {.n_pages = 1};
-	struct peer peer = peer_open();
 	const struct npumem_tensors *tensors;
-	ck_assert_int_eq(list_from(&book, &peer, &tensors, NULL), 0);
+	ck_assert_int_eq(list_from(&book, &tensors, NULL), 0);
 	ck_assert_uint_eq(tensors->n, 7);
 	for (unsigned i = 0; i < 7; i++)
 		ck_assert_uint_eq(tensors->list[i]->handle, 10 + i);
 	npumem_release(tensors);
 	ck_assert_uint_eq(book.n_asked, 4);
 	ck_assert(!book.after[0] && book.after[1] == 7 && book.after[2] == 9 && book.after[3] == 20);
-	ck_assert_int_eq(list_from(&empty, &peer, &tensors, NULL), 0);
+	ck_assert_int_eq(list_from(&empty, &tensors, NULL), 0);
 	ck_assert(tensors->n == 0 && empty.n_asked == 1);
-	peer_close(&peer);
 }
 
 static void list_fails(struct book book, int status, unsigned n_asked)
 {
-	struct peer peer = peer_open();
+	peer_again();
 	const struct npumem_tensors *tensors;
 	struct npumem_error error;
-	ck_assert_int_eq(list_from(&book, &peer, &tensors, &error), status);
+	ck_assert_int_eq(list_from(&book, &tensors, &error), status);
 	ck_assert_int_eq(error.status, status);
 	ck_assert_uint_eq(book.n_asked, n_asked);
 	ck_assert_ptr_null(tensors);
-	peer_close(&peer);
 }
 
 TEST(a_list_that_is_cut_short)
@@ -466,36 +445,36 @@ TEST(a_list_that_is_cut_short)
 	list_fails(backwards, NPUMEM_UNAVAILABLE, 2);
 }
 
-static void answer_compacted(const struct peer *peer, uint64_t id)
+static void answer_compacted(uint64_t id)
 {
 	Npumem__V1__Move move = NPUMEM__V1__MOVE__INIT, *moves[] = {&move};
 	Npumem__V1__Compacted compacted = {MESSAGE(compacted), .n_moves = 1, .moves = moves};
-	PEER_ANSWER(peer, id, compacted, COMPACTED, &compacted);
+	PEER_ANSWER(&peer, id, compacted, COMPACTED, &compacted);
 }
 
-static void answer_submitted(const struct peer *peer, uint64_t id)
+static void answer_submitted(uint64_t id)
 {
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT, *list[] = {&done};
 	Npumem__V1__Submitted submitted = {MESSAGE(submitted), .n_done = 1, .done = list};
-	PEER_ANSWER(peer, id, submitted, SUBMITTED, &submitted);
+	PEER_ANSWER(&peer, id, submitted, SUBMITTED, &submitted);
 }
 
 /* A write and a read that are not copied; ids 7 and 8. */
-static int arrays_both_ways(struct peer *peer)
+static int arrays_both_ways(void)
 {
 	static uint8_t data[8192];
-	peer_done(peer, 7, 0);
-	int status = npumem_write_part(peer->npumem, 1, 0, data, sizeof(data), NULL);
+	peer_done(&peer, 7, 0);
+	int status = npumem_write_part(peer.npumem, 1, 0, data, sizeof(data), NULL);
 	if (status)
 		return status;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 	done.data = (ProtobufCBinaryData){sizeof(data), data};
-	PEER_ANSWER(peer, 8, done, DONE, &done);
-	return npumem_read_part(peer->npumem, 1, 0, sizeof(data), data, sizeof(data), NULL, NULL);
+	PEER_ANSWER(&peer, 8, done, DONE, &done);
+	return npumem_read_part(peer.npumem, 1, 0, sizeof(data), data, sizeof(data), NULL, NULL);
 }
 
 /* One of everything that takes memory; stops at the first that fails, and returns its status. */
-static int everything(struct peer *peer)
+static int everything(void)
 {
 	struct npumem_allocation allocations[20];
 	struct npumem_operation operation = {
@@ -506,30 +485,30 @@ static int everything(struct peer *peer)
 	struct told told = {.times = 0};
 	struct book book = {.n_pages = 2, .pages = {{1, 1, 1, 0}, {2, 0, 4, 0}}};
 	allocations_init(allocations, 20);
-	peer_allocated(peer, 1, 20);
-	int status = npumem_alloc(peer->npumem, allocations, 20, tensors, NULL);
+	peer_allocated(&peer, 1, 20);
+	int status = npumem_alloc(peer.npumem, allocations, 20, tensors, NULL);
 	if (status)
 		return status;
-	peer_allocated(peer, 2, 20);
-	status = npumem_alloc_async(peer->npumem, allocations, 20, told_tensors, &told, NULL, NULL);
+	peer_allocated(&peer, 2, 20);
+	status = npumem_alloc_async(peer.npumem, allocations, 20, told_tensors, &told, NULL, NULL);
 	bool sent = !status;
 	if (sent)
-		status = npumem_flush(peer->npumem, NULL);
+		status = npumem_flush(peer.npumem, NULL);
 	ck_assert_int_eq(told.times, sent);
 	if (status || told.status)
 		return status ? status : told.status;
-	status = list_from(&book, peer, &listed, NULL);
+	status = list_from(&book, &listed, NULL);
 	ck_assert_int_eq(status == 0, listed != NULL);
 	if (status)
 		return status;
-	answer_compacted(peer, 5);
-	status = npumem_compact(peer->npumem, true, &compacted, NULL);
+	answer_compacted(5);
+	status = npumem_compact(peer.npumem, true, &compacted, NULL);
 	ck_assert_int_eq(status == 0, compacted != NULL);
 	if (status)
 		return status;
-	answer_submitted(peer, 6);
-	status = npumem_submit(peer->npumem, &operation, 1, NULL, NULL);
-	return status ? status : arrays_both_ways(peer);
+	answer_submitted(6);
+	status = npumem_submit(peer.npumem, &operation, 1, NULL, NULL);
+	return status ? status : arrays_both_ways();
 }
 
 TEST(every_allocation_may_fail)
@@ -538,9 +517,10 @@ TEST(every_allocation_may_fail)
 	for (unsigned i = 1; status; i++) {
 		struct failing failing = {.fail_at = i};
 		const struct memory memory = {failing_resize, &failing};
-		struct peer peer = peer_open_with(&memory);
+		peer_close(&peer);
+		peer = peer_open_with(&memory);
 		if (peer.npumem)
-			status = everything(&peer);
+			status = everything();
 		ck_assert(!status || status == NPUMEM_RESOURCE_EXHAUSTED || status == NPUMEM_UNAVAILABLE);
 		peer_close(&peer);
 		ck_assert_int_eq(failing.live, 0);

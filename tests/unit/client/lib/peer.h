@@ -211,6 +211,7 @@ static inline void peer_close(struct peer *peer)
 	npumem_close(peer->npumem);
 	if (peer->fd >= 0)
 		close(peer->fd);
+	*peer = (struct peer){.fd = -1};
 }
 
 /* The same of an answer with tensors. */

@@ -1,17 +1,16 @@
 /* Numeric questions over the wire: what is sent, and answers that fit the question or do not. */
 
-#include "tests/unit/client/lib/peer.h"
+#include "tests/unit/client/lib/one_peer.h"
 
-static void answer(const struct peer *peer, uint64_t id, int answer_case, void *message)
+static void answer(uint64_t id, int answer_case, void *message)
 {
 	Npumem__V1__Numeric numeric = {
 		MESSAGE(numeric), .answer_case = (Npumem__V1__Numeric__AnswerCase)answer_case, .result = message};
-	PEER_ANSWER(peer, id, numeric, NUMERIC, &numeric);
+	PEER_ANSWER(&peer, id, numeric, NUMERIC, &numeric);
 }
 
 TEST(formats)
 {
-	struct peer peer = peer_open();
 	struct npumem_numeric question = {.x = {4, 3}, .y = {5, -7}, .n = 34};
 	Npumem__V1__NumericFormat format = {PROTOBUF_C_MESSAGE_INIT(&npumem__v1__numeric_format__descriptor), 9,
 					    10};
@@ -22,7 +21,7 @@ TEST(formats)
 		Npumem__V1__NumericResult result = {MESSAGE(numeric_result), .format = &format, .every = &every,
 						    .shift_y = 10, .extra_bits = 1};
 		question.kind = (enum npumem_numeric_kind)kind;
-		answer(&peer, (uint64_t)kind, NPUMEM__V1__NUMERIC__ANSWER_RESULT, &result);
+		answer((uint64_t)kind, NPUMEM__V1__NUMERIC__ANSWER_RESULT, &result);
 		ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, NULL), 0);
 		ck_assert_int_eq(got->kind, kind);
 		ck_assert_int_eq(got->result.format.integer_bits, 9);
@@ -39,12 +38,10 @@ TEST(formats)
 		}
 		npumem__v1__request__free_unpacked(request, NULL);
 	}
-	peer_close(&peer);
 }
 
 TEST(a_bound)
 {
-	struct peer peer = peer_open();
 	const struct npumem_numeric_answer *got;
 	struct npumem_numeric question = {.kind = NPUMEM_NUMERIC_BOUND};
 	npumem_terms_init(&question.terms);
@@ -54,7 +51,7 @@ TEST(a_bound)
 	question.terms.has_bias = true;
 	Npumem__V1__NumericBound message = {MESSAGE(numeric_bound), .safe = 511, .least = INT64_MIN,
 					    .breaks = (char *)(uintptr_t) "512 \033[2J"};
-	answer(&peer, 1, NPUMEM__V1__NUMERIC__ANSWER_BOUND, &message);
+	answer(1, NPUMEM__V1__NUMERIC__ANSWER_BOUND, &message);
 	ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, NULL), 0);
 	ck_assert_int_eq(got->bound.safe, 511);
 	ck_assert_int_eq(got->bound.least, INT64_MIN);
@@ -65,7 +62,6 @@ TEST(a_bound)
 	ck_assert(terms->has_bias && !terms->data_frac_bits_given_case && !terms->bias_frac_bits_given_case);
 	ck_assert(terms->weights_frac_bits_given_case && terms->weights_frac_bits == 0);
 	npumem__v1__request__free_unpacked(request, NULL);
-	peer_close(&peer);
 }
 
 struct advised {
@@ -94,7 +90,6 @@ static void advised_init(struct advised *to, unsigned n_sums)
 
 TEST(a_convolution)
 {
-	struct peer peer = peer_open();
 	const struct npumem_numeric_answer *got;
 	const struct npumem_numeric_operand operands[] = {{"in", {1, 64, 32, 32}, 11, 0},
 							  {"weights", {64, 32, 5, 5}, NPUMEM_ANY, 77}};
@@ -108,7 +103,7 @@ TEST(a_convolution)
 						     .n_params = 1}};
 	struct advised advised;
 	advised_init(&advised, NPUMEM_SUMS_MAX);
-	answer(&peer, 1, NPUMEM__V1__NUMERIC__ANSWER_ADVICE, &advised.message);
+	answer(1, NPUMEM__V1__NUMERIC__ANSWER_ADVICE, &advised.message);
 	ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, NULL), 0);
 	ck_assert_uint_eq(got->advice.n_sums, NPUMEM_SUMS_MAX);
 	ck_assert_int_eq(got->advice.sums[NPUMEM_SUMS_MAX - 1].data_frac_bits, 10);
@@ -126,14 +121,13 @@ TEST(a_convolution)
 	ck_assert_int_eq(advise->operands[1]->weights_sum, 77);
 	ck_assert_int_eq(advise->params[0]->values[1], 4);
 	npumem__v1__request__free_unpacked(request, NULL);
-	peer_close(&peer);
 }
 
 /* More sums than there are, parts that are missing, and an answer to another question. */
 TEST(answers_that_cannot_be)
 {
 	for (unsigned what = 0; what < 6; what++) {
-		struct peer peer = peer_open();
+		peer_again();
 		const struct npumem_numeric_answer *got;
 		struct npumem_numeric question = {.kind = what == 5   ? NPUMEM_NUMERIC_BOUND
 							  : what == 4 ? NPUMEM_NUMERIC_MUL
@@ -146,17 +140,15 @@ TEST(answers_that_cannot_be)
 		if (what == 2)
 			advised.sum.bound = NULL;
 		if (what < 3)
-			answer(&peer, 1, NPUMEM__V1__NUMERIC__ANSWER_ADVICE, &advised.message);
+			answer(1, NPUMEM__V1__NUMERIC__ANSWER_ADVICE, &advised.message);
 		else
-			answer(&peer, 1, NPUMEM__V1__NUMERIC__ANSWER_RESULT, &result);
+			answer(1, NPUMEM__V1__NUMERIC__ANSWER_RESULT, &result);
 		ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, NULL), NPUMEM_UNAVAILABLE);
-		peer_close(&peer);
 	}
 }
 
 TEST(questions_that_do_not_fit)
 {
-	struct peer peer = peer_open();
 	const struct npumem_numeric_answer *got;
 	const struct npumem_param params[] = {{NPUMEM_PARAM_STRIDE, NPUMEM_PARAM_VALUES_MAX + 1, {3}}};
 	struct npumem_numeric question = {.kind = NPUMEM_NUMERIC_ADVISE,
@@ -176,5 +168,4 @@ TEST(questions_that_do_not_fit)
 	peer_refuse(&peer, 1, NPUMEM_INVALID, "too wide");
 	ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message, "too wide");
-	peer_close(&peer);
 }

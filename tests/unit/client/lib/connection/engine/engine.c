@@ -1,17 +1,16 @@
 #include <pthread.h>
 
-#include "tests/unit/client/lib/peer.h"
+#include "tests/unit/client/lib/one_peer.h"
 
 static const struct npumem_operand operands[] = {{"in", 1}, {"weights", 2}, {"out", 3}};
 
-static int send_run(struct peer *peer, struct told *told)
+static int send_run(struct told *told)
 {
-	return npumem_run_async(peer->npumem, "conv2d", operands, 3, NULL, 0, told_callback, told, NULL, NULL);
+	return npumem_run_async(peer.npumem, "conv2d", operands, 3, NULL, 0, told_callback, told, NULL, NULL);
 }
 
 TEST(a_request_is_a_frame_with_its_id)
 {
-	struct peer peer = peer_open();
 	struct told told = {.times = 0};
 	struct npumem_param param = {.number = NPUMEM_PARAM_STRIDE, .n_values = 2, .values = {1, 2}};
 	ck_assert_int_eq(
@@ -36,15 +35,13 @@ TEST(a_request_is_a_frame_with_its_id)
 	ck_assert_int_eq(told.times, 1);
 	ck_assert_int_eq(told.macs, 42);
 	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 0);
-	peer_close(&peer);
 }
 
 TEST(answers_may_come_in_any_order)
 {
-	struct peer peer = peer_open();
 	struct told told[150] = {{0}};
 	for (unsigned i = 0; i < 150; i++)
-		ck_assert_int_eq(send_run(&peer, &told[i]), 0);
+		ck_assert_int_eq(send_run(&told[i]), 0);
 	for (unsigned i = 150; i > 0; i--)
 		peer_done(&peer, i, i);
 	ck_assert_int_eq(npumem_flush(peer.npumem, NULL), 0);
@@ -52,16 +49,15 @@ TEST(answers_may_come_in_any_order)
 		ck_assert_int_eq(told[i].times, 1);
 		ck_assert_int_eq(told[i].macs, i + 1);
 	}
-	peer_close(&peer);
 }
 
 /* Whatever ends a connection, every callback is called once, in the order sent, with the reason. */
-static void expect_over(struct peer *peer, struct told *told, unsigned n, const char *why)
+static void expect_over(struct told *told, unsigned n, const char *why)
 {
 	struct npumem_error error = {0};
 	int status = 0;
 	for (unsigned i = 0; i < 3 && !status; i++)
-		status = npumem_process(peer->npumem, &error);
+		status = npumem_process(peer.npumem, &error);
 	ck_assert_int_eq(status, NPUMEM_UNAVAILABLE);
 	ck_assert_msg(strstr(error.message, why) != NULL, "\"%s\" does not say \"%s\"", error.message, why);
 	for (unsigned i = 0; i < n; i++) {
@@ -70,34 +66,31 @@ static void expect_over(struct peer *peer, struct told *told, unsigned n, const 
 		ck_assert(!i || told[i].order > told[i - 1].order);
 		ck_assert_str_eq(told[i].message, error.message);
 	}
-	ck_assert_uint_eq(npumem_in_flight(peer->npumem), 0);
-	ck_assert_int_eq(send_run(peer, told), NPUMEM_UNAVAILABLE);
-	ck_assert_int_eq(npumem_stat(peer->npumem, NULL, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 0);
+	ck_assert_int_eq(send_run(told), NPUMEM_UNAVAILABLE);
+	ck_assert_int_eq(npumem_stat(peer.npumem, NULL, &error), NPUMEM_UNAVAILABLE);
 	ck_assert_int_eq(told[0].times, 1);
-	peer_close(peer);
 }
 
 TEST(a_close_is_told_to_all)
 {
-	struct peer peer = peer_open();
 	struct told told[100] = {{0}};
 	for (unsigned i = 0; i < 100; i++)
-		ck_assert_int_eq(send_run(&peer, &told[i]), 0);
+		ck_assert_int_eq(send_run(&told[i]), 0);
 	ck_assert_int_eq(npumem_process(peer.npumem, NULL), 0);
 	close(peer.fd);
 	peer.fd = -1;
-	expect_over(&peer, told, 100, "closed the connection");
+	expect_over(told, 100, "closed the connection");
 }
 
 TEST(the_daemons_reason_is_told)
 {
-	struct peer peer = peer_open();
 	struct told told = {.times = 0};
-	ck_assert_int_eq(send_run(&peer, &told), 0);
+	ck_assert_int_eq(send_run(&told), 0);
 	peer_refuse(&peer, 0, NPUMEM_RESOURCE_EXHAUSTED, "too many sessions");
 	close(peer.fd);
 	peer.fd = -1;
-	expect_over(&peer, &told, 1, "too many sessions");
+	expect_over(&told, 1, "too many sessions");
 }
 
 TEST(a_truncated_answer_at_every_byte)
@@ -109,15 +102,15 @@ TEST(a_truncated_answer_at_every_byte)
 					 .result_case = NPUMEM__V1__RESPONSE__RESULT_DONE, .done = &done};
 	uint8_t *frame = peer_frame(&response, &n);
 	for (size_t cut = 1; cut < n; cut++) {
-		struct peer peer = peer_open();
+		peer_again();
 		struct told told = {.times = 0};
-		ck_assert_int_eq(send_run(&peer, &told), 0);
+		ck_assert_int_eq(send_run(&told), 0);
 		peer_write(&peer, frame, cut);
 		ck_assert_int_eq(npumem_process(peer.npumem, NULL), 0);
 		ck_assert_int_eq(told.times, 0);
 		close(peer.fd);
 		peer.fd = -1;
-		expect_over(&peer, &told, 1, "in the middle of an answer");
+		expect_over(&told, 1, "in the middle of an answer");
 	}
 	free(frame);
 }
@@ -125,14 +118,13 @@ TEST(a_truncated_answer_at_every_byte)
 TEST(an_answer_byte_by_byte)
 {
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
-	struct peer peer = peer_open();
 	struct told told = {.times = 0};
 	size_t n;
 	done.macs = 7;
 	Npumem__V1__Response response = {MESSAGE(response), .id = 1,
 					 .result_case = NPUMEM__V1__RESPONSE__RESULT_DONE, .done = &done};
 	uint8_t *frame = peer_frame(&response, &n);
-	ck_assert_int_eq(send_run(&peer, &told), 0);
+	ck_assert_int_eq(send_run(&told), 0);
 	for (size_t i = 0; i < n; i++) {
 		ck_assert_int_eq(told.times, 0);
 		peer_write(&peer, frame + i, 1);
@@ -141,16 +133,15 @@ TEST(an_answer_byte_by_byte)
 	ck_assert_int_eq(told.times, 1);
 	ck_assert_int_eq(told.macs, 7);
 	free(frame);
-	peer_close(&peer);
 }
 
 static void expect_garbage(const char *bytes, size_t n, const char *why)
 {
-	struct peer peer = peer_open();
+	peer_again();
 	struct told told = {.times = 0};
-	ck_assert_int_eq(send_run(&peer, &told), 0);
+	ck_assert_int_eq(send_run(&told), 0);
 	peer_write(&peer, bytes, n);
-	expect_over(&peer, &told, 1, why);
+	expect_over(&told, 1, why);
 }
 
 TEST(garbage_is_unavailable)
@@ -166,61 +157,55 @@ TEST(garbage_is_unavailable)
 
 TEST(an_id_never_sent)
 {
-	struct peer peer = peer_open();
 	struct told told = {.times = 0};
-	ck_assert_int_eq(send_run(&peer, &told), 0);
+	ck_assert_int_eq(send_run(&told), 0);
 	peer_done(&peer, 77, 0);
-	expect_over(&peer, &told, 1, "answered request 77");
+	expect_over(&told, 1, "answered request 77");
 }
 
 TEST(an_id_answered_twice)
 {
-	struct peer peer = peer_open();
 	struct told told[2] = {{0}};
-	ck_assert_int_eq(send_run(&peer, &told[0]), 0);
-	ck_assert_int_eq(send_run(&peer, &told[1]), 0);
+	ck_assert_int_eq(send_run(&told[0]), 0);
+	ck_assert_int_eq(send_run(&told[1]), 0);
 	peer_done(&peer, 1, 1);
 	peer_done(&peer, 1, 1);
-	expect_over(&peer, &told[1], 1, "answered request 1");
+	expect_over(&told[1], 1, "answered request 1");
 	ck_assert_int_eq(told[0].times, 1);
 	ck_assert_int_eq(told[0].status, 0);
 }
 
 TEST(an_answer_of_another_kind)
 {
-	struct peer peer = peer_open();
 	struct told told = {.times = 0};
-	ck_assert_int_eq(send_run(&peer, &told), 0);
+	ck_assert_int_eq(send_run(&told), 0);
 	peer_allocated(&peer, 1, 1);
-	expect_over(&peer, &told, 1, "makes no sense");
+	expect_over(&told, 1, "makes no sense");
 }
 
 TEST(a_daemon_going_down)
 {
-	struct peer peer = peer_open();
 	struct told told[2] = {{0}};
-	ck_assert_int_eq(send_run(&peer, &told[0]), 0);
-	ck_assert_int_eq(send_run(&peer, &told[1]), 0);
+	ck_assert_int_eq(send_run(&told[0]), 0);
+	ck_assert_int_eq(send_run(&told[1]), 0);
 	peer_goes_down(&peer, 1);
-	expect_over(&peer, told, 2, "going down");
+	expect_over(told, 2, "going down");
 }
 
 TEST(events_and_unknown_statuses_do_no_harm)
 {
-	struct peer peer = peer_open();
 	struct told told = {.times = 0};
 	Npumem__V1__Event event = NPUMEM__V1__EVENT__INIT;
 	event.kind = (char *)(uintptr_t) "from a later version";
 	Npumem__V1__Response response = {MESSAGE(response), .result_case = NPUMEM__V1__RESPONSE__RESULT_EVENT,
 					 .event = &event};
-	ck_assert_int_eq(send_run(&peer, &told), 0);
+	ck_assert_int_eq(send_run(&told), 0);
 	peer_answer(&peer, &response);
 	peer_refuse(&peer, 1, 99, "");
 	ck_assert_int_eq(npumem_process(peer.npumem, NULL), 0);
 	ck_assert_int_eq(told.times, 1);
 	ck_assert_int_eq(told.status, NPUMEM_INTERNAL);
 	ck_assert_str_eq(told.message, "the daemon gave no reason (status 99)");
-	peer_close(&peer);
 }
 
 /* xorshift: the same bytes in every run. */
@@ -248,7 +233,7 @@ TEST(damaged_answers_never_crash)
 	uint8_t *frame = peer_frame(&response, &n);
 	for (unsigned round = 0; round < 2000; round++) {
 		struct npumem_allocation allocations[6];
-		struct peer peer = peer_open();
+		peer_again();
 		struct told told = {.times = 0};
 		uint8_t damaged[2048];
 		for (unsigned i = 0; i < 6; i++)
@@ -266,7 +251,6 @@ TEST(damaged_answers_never_crash)
 			npumem_process(peer.npumem, NULL);
 		ck_assert_int_eq(told.times, 1);
 		ck_assert(told.status || told.n_tensors == 6);
-		peer_close(&peer);
 	}
 	free(frame);
 }
@@ -293,7 +277,6 @@ static void chain_next(void *context, const struct npumem_answer *answer)
 
 TEST(a_callback_may_send_but_not_wait)
 {
-	struct peer peer = peer_open();
 	struct chain chain = {.peer = &peer, .left = 100};
 	ck_assert_int_eq(
 		npumem_run_async(peer.npumem, "conv2d", operands, 3, NULL, 0, chain_next, &chain, NULL, NULL), 0);
@@ -302,20 +285,18 @@ TEST(a_callback_may_send_but_not_wait)
 	ck_assert_int_eq(npumem_flush(peer.npumem, NULL), 0);
 	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 0);
 	ck_assert_int_eq(chain.inner, NPUMEM_INVALID);
-	peer_close(&peer);
 }
 
 static void send_again(void *context, const struct npumem_answer *answer)
 {
-	struct peer *peer = context;
+	(void)context;
 	ck_assert_int_eq(answer->status, NPUMEM_CANCELLED);
 	ck_assert_int_ne(
-		npumem_run_async(peer->npumem, "conv2d", operands, 3, NULL, 0, send_again, peer, NULL, NULL), 0);
+		npumem_run_async(peer.npumem, "conv2d", operands, 3, NULL, 0, send_again, &peer, NULL, NULL), 0);
 }
 
 TEST(closing_cancels_what_waits)
 {
-	struct peer peer = peer_open();
 	for (unsigned i = 0; i < 3; i++)
 		ck_assert_int_eq(npumem_run_async(peer.npumem, "conv2d", operands, 3, NULL, 0, send_again, &peer,
 						  NULL, NULL),
@@ -330,17 +311,17 @@ TEST(closing_cancels_what_waits)
  * cannot write. */
 static void *slow_daemon(void *context)
 {
-	const struct peer *peer = context;
+	(void)context;
 	static uint8_t data[1 << 20];
 	memset(data, 0x5a, sizeof(data));
 	for (unsigned i = 0; i < 64; i++) {
-		Npumem__V1__Request *request = peer_request(peer);
+		Npumem__V1__Request *request = peer_request(&peer);
 		Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 		if (request->call_case == NPUMEM__V1__REQUEST__CALL_READ) {
 			done.data.data = data;
 			done.data.len = sizeof(data);
 		}
-		PEER_ANSWER(peer, request->id, done, DONE, &done);
+		PEER_ANSWER(&peer, request->id, done, DONE, &done);
 		npumem__v1__request__free_unpacked(request, NULL);
 	}
 	return NULL;
@@ -348,7 +329,6 @@ static void *slow_daemon(void *context)
 
 TEST(full_buffers_do_not_deadlock)
 {
-	struct peer peer = peer_open();
 	static struct told told[64];
 	static uint8_t data[1 << 20], read[32][1 << 20];
 	pthread_t thread;
@@ -367,12 +347,10 @@ TEST(full_buffers_do_not_deadlock)
 		ck_assert_int_eq(told[i].status, 0);
 		ck_assert(read[i / 2][0] == 0x5a && read[i / 2][sizeof(data) - 1] == 0x5a);
 	}
-	peer_close(&peer);
 }
 
 TEST(a_request_over_the_cap_is_refused_here)
 {
-	struct peer peer = peer_open();
 	struct told told = {.times = 0};
 	struct npumem_error error;
 	size_t bytes = (size_t)16 << 20;
@@ -385,5 +363,4 @@ TEST(a_request_over_the_cap_is_refused_here)
 	ck_assert_int_eq(told.times, 0);
 	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 0);
 	free(data);
-	peer_close(&peer);
 }
