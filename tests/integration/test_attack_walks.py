@@ -8,8 +8,6 @@ import unittest
 from support import FEWER, SLOWER, copy, dims, fill, free, pb, read, ref, run, submit, wait_for
 from test_attack_many_tensors import AT_ONCE, ATTEMPTS, MALLORY, Many
 
-FREE_MAX = 512  # tensors in one request
-
 
 class Dump(Many):
     """One of 1 MiB that many footprints have, while they are there and when others took their place."""

@@ -267,9 +267,6 @@ class Unread(AgainTestCase):
         self.talker.call(**alloc("x", self.SHAPE, **FIXED))
         self.talker.call(**fill("x", 1))
 
-    def answer_of(self, number):
-        return next(answer for answer in self.told if answer.id == number)
-
     def send_and_kill(self, *calls):
         """Not read, until the last one, which fills x with 2, is done; their ids. self.told: what the socket had."""
         ids = self.talker.post(*calls)

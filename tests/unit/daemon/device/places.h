@@ -38,12 +38,4 @@ static inline struct device_request places_request(uint64_t *random, int64_t n_n
 	return request;
 }
 
-/* False where what was drawn does not fit. */
-static inline bool places_random(uint64_t *random, const struct npumem_geometry *geometry,
-				 struct npumem_place *place)
-{
-	struct device_request request = places_request(random, geometry->n_npus);
-	return npumem_place_resolve(geometry, &request.spec, place, NULL) == 0;
-}
-
 #endif

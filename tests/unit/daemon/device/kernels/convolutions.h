@@ -139,30 +139,4 @@ static inline void check_against_loops(struct calls *c, int64_t relu)
 	ck_assert_int_eq(c->call.counts.divided_by_zero, 0);
 }
 
-/* Every shape in all types and roundings, in formats that round, shift left and saturate. */
-static inline void check_shapes(int number, const struct shape *shapes, size_t n_shapes, uint64_t seed)
-{
-	uint64_t state = seed;
-	for (size_t s = 0; s < n_shapes; s++)
-		for (unsigned t = 0; t < 3; t++)
-			for (int mode = 1; mode <= 3; mode++) {
-				struct calls c;
-				int64_t in = oracle_between(&state, 0, 20),
-					weights = oracle_between(&state, 0, 20);
-				int64_t shift = oracle_between(&state, -3, 20);
-				int64_t out = in + weights - shift < 0 ? 0 : in + weights - shift;
-				const int64_t frac_bits[4] = {in, weights, oracle_between(&state, 0, in + weights),
-							      out};
-				set_up(&c, number, &shapes[s], &calls_fxn[t], frac_bits,
-				       oracle_random(&state) % 4 > 0);
-				c.call.rounding = (enum npumem_rounding)mode;
-				calls_sample(&c, IN, &state);
-				calls_sample(&c, WEIGHTS, &state);
-				if (c.roles[BIAS].n > 0)
-					calls_sample(&c, BIAS, &state);
-				check_against_loops(&c, (int64_t)oracle_random(&state) % 5);
-				calls_free(&c);
-			}
-}
-
 #endif

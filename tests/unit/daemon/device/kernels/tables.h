@@ -88,16 +88,4 @@ static inline int64_t tables_read(const struct tables *t, int64_t x, int64_t fra
 	       tables_round((t->entries[at] - t->entries[at + 1]) * (x - place * step), finer, rounding);
 }
 
-/* In a container of `bytes`: Q.15 or Q.7. */
-static inline int64_t tables_result(const struct tables *t, int64_t x, int64_t frac_bits, unsigned bytes,
-				    int rounding, int64_t *clamped)
-{
-	int64_t y = tables_read(t, x, frac_bits, rounding);
-	if (bytes == 2)
-		return y;
-	int64_t narrow = tables_round(y, 8, rounding);
-	*clamped += narrow > 127 || narrow < -128;
-	return tables_within(narrow, -128, 127);
-}
-
 #endif
