@@ -139,9 +139,26 @@ static double tile_steps(const struct conv_plan *plan)
 	       (terms / plan->ukernel->speed + 1.0 / STORE_OUTPUTS);
 }
 
+/* What one n takes however small its features are, and what its elements take that are spread one by one. */
+static double batch_steps(const struct conv_plan *plan)
+{
+	enum { BATCH = 1000, OUTPUT = 40, PLANE = 200, TERM = 100, ROW = 16, SPREAD = 2 };
+	const struct convolution *c = plan->convolution;
+	const struct flat *flat = &plan->flat;
+	double inputs = (double)(c->groups * c->n_inputs), outputs = (double)(c->groups * c->n_outputs);
+	double steps = BATCH + outputs * OUTPUT, planes = (double)flat_n_planes(flat);
+	if (plan->shape.merged)
+		steps += (double)(c->groups * plan->n_packed * plan->ukernel->n_terms) * TERM;
+	if (flat->as_it_lies)
+		return steps + inputs * PLANE;
+	steps += inputs * planes * (PLANE + (double)flat->h.extent * ROW);
+	return plan->phase->w.window.stride == 1 ? steps : steps + inputs * planes * (double)flat->length * SPREAD;
+}
+
 int64_t conv_steps(const struct conv_plan *plan)
 {
-	double steps = (tile_steps(plan) + conv_pack_steps(plan)) * (double)plan->convolution->n;
+	double steps =
+		(tile_steps(plan) + conv_pack_steps(plan) + batch_steps(plan)) * (double)plan->convolution->n;
 	return steps < (double)INT32_MAX ? (int64_t)steps : INT32_MAX;
 }
 

@@ -156,14 +156,24 @@ static void work_init(struct work *work, const struct kernel_call *call, unsigne
 		depthwise_plane_init(&work->padded, &work->call, &way->window, &way->weighted);
 }
 
+/* What it takes to fill the planes, of each feature once. */
+static double plane_steps(const struct kernel_call *call)
+{
+	enum { FEATURE = 400, ROW = 16, ELEMENTS = 2 };
+	const struct npumem_dims *in = &operands_get(call, CONVOLUTION_IN)->shape;
+	return (double)(in->n * in->c) * (FEATURE + (double)in->h * (ROW + (double)in->w / ELEMENTS));
+}
+
 static int64_t steps(const struct kernel_call *call)
 {
+	enum { SCALAR = 4 }; /* as much, without vectors */
 	const struct npumem_dims *out = &operands_get(call, CONVOLUTION_OUT)->shape;
 	const struct way *way = call->plan;
 	double rows = (double)(out->n * out->c) * (double)out->h;
 	/* A row is begun anew for each tap, where it is not made in one pass. */
-	return steps_whole(output_steps(call) +
-			   rows * (way->whole ? STEPS_ROW : n_taps(way) * STEPS_ROW / 4 + STEPS_ROW));
+	return steps_whole(output_steps(call) * (call->isa == ISA_SCALAR ? SCALAR : 1) +
+			   rows * (way->whole ? STEPS_ROW : n_taps(way) * STEPS_ROW / 4 + STEPS_ROW) +
+			   (way->plane ? plane_steps(call) : 0));
 }
 
 /* Sums of outputs [x, x + n) of row y. False where they are no longer wanted. */

@@ -4,6 +4,7 @@
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/steps.h"
 #include "daemon/device/kernel_support/windows/convolution_run.h"
+#include "daemon/device/least.h"
 
 static int64_t groups(const struct kernel_call *call)
 {
@@ -138,7 +139,7 @@ struct transposed {
 	struct phase untouched;
 	int64_t n_untouched; /* of the outputs of a feature */
 	size_t scratch_bytes, pack_bytes;
-	double steps;
+	double steps, untouched_steps; /* of a phase that has taps, at most */
 };
 _Static_assert(sizeof(struct transposed) <= KERNEL_PLAN_BYTES, "a plan fits where it is made");
 
@@ -161,7 +162,7 @@ static void plan(struct kernel_call *call)
 		t->window.h.out * t->window.w.out - count_meeting(&t->window.h) * count_meeting(&t->window.w);
 	t->by_engine = true;
 	t->scratch_bytes = t->pack_bytes = 0;
-	t->steps = 0;
+	t->steps = t->untouched_steps = 0;
 	unsigned n_ys = find_changes(&t->window.h, ys), n_xs = find_changes(&t->window.w, xs), n = n_ys * n_xs;
 	for (unsigned i = 0; i < n; i++) {
 		const struct phase phase = {axis_phase(&t->window.h, ys[i / n_xs]),
@@ -176,7 +177,8 @@ static void plan(struct kernel_call *call)
 		size_t scratch = convolution_scratch_bytes(&kinds[i]), pack = convolution_pack_bytes(&kinds[i]);
 		t->scratch_bytes = scratch > t->scratch_bytes ? scratch : t->scratch_bytes;
 		t->pack_bytes = pack > t->pack_bytes ? pack : t->pack_bytes;
-		t->steps = larger(t->steps, (double)convolution_steps(&kinds[i]));
+		double *steps = t->n_untouched && i + 1 == n ? &t->untouched_steps : &t->steps;
+		*steps = larger(*steps, (double)convolution_steps(&kinds[i]));
 	}
 }
 
@@ -185,11 +187,16 @@ static size_t scratch_bytes(const struct kernel_call *call)
 	return ((const struct transposed *)call->plan)->scratch_bytes;
 }
 
-/* As many phases as can have taps. */
+/* As many phases as can have taps, of an axis and of both. */
+static int64_t axis_phases_most(const struct window_axis *axis)
+{
+	int64_t most = least(axis->stride, axis->kernel), end = scattered(axis);
+	return end < most ? end > 0 ? end : 0 : most;
+}
+
 static int64_t phases_most(const struct transposed *t)
 {
-	const struct window_axis *h = &t->window.h, *w = &t->window.w;
-	return (h->stride < h->kernel ? h->stride : h->kernel) * (w->stride < w->kernel ? w->stride : w->kernel);
+	return axis_phases_most(&t->window.h) * axis_phases_most(&t->window.w);
 }
 
 static size_t pack_bytes(const struct kernel_call *call)
@@ -204,8 +211,7 @@ enum { PHASE = 8000 };
 static int64_t steps(const struct kernel_call *call)
 {
 	const struct transposed *t = call->plan;
-	double untouched = t->n_untouched ? (double)operands_elements(operands_get(call, CONVOLUTION_OUT)) : 0;
-	return steps_whole((double)phases_most(t) * (t->steps + PHASE) + untouched);
+	return steps_whole((double)phases_most(t) * (t->steps + PHASE) + t->untouched_steps);
 }
 
 static void plan_phase(struct transposed *t, const struct phase *phase, struct convolution_phase *planned)

@@ -51,7 +51,10 @@ struct strip {
 	int64_t across, rows; /* vectors of a row; rows of the block */
 	int64_t n;	      /* outputs of the block under way, and what they see from where */
 	int64_t at;
+	/* Of a row of taps; of one that is padding alone the feature's begin, which is mapped: a load of an
+	 * unmapped page takes a fraction of a microsecond, even where its mask is empty. */
 	__mmask64 seen[DEPTHWISE_TAPS_MAX][ABREAST];
+	int64_t from[DEPTHWISE_TAPS_MAX][ABREAST];
 };
 
 /* The low n bits. */
@@ -209,6 +212,7 @@ static void strip_look(struct strip *s, int64_t at)
 			const struct columns *columns = &s->columns[v];
 			int64_t from = s->at + y * s->h.dilation * s->w.in + columns->from;
 			s->seen[y][v] = columns->seen & inside(from, bytes);
+			s->from[y][v] = s->seen[y][v] ? from : 0;
 		}
 }
 
@@ -217,16 +221,16 @@ static void strip_look(struct strip *s, int64_t at)
 VECTOR int64_t block(const struct strip *s, const struct results *to, const struct filter *f, uint8_t *out,
 		     const int64_t kernel_h, const int64_t quads)
 {
-	/* A number, as rows that are padding alone may lie far from the feature; their masks are empty. */
-	uintptr_t row = (uintptr_t)f->in + (uintptr_t)s->at;
 	vector sums[ABREAST];
 	VECTOR_UNROLL
 	for (int v = 0; v < ABREAST; v++)
 		sums[v] = vector_set(f->initial);
-	for (int64_t y = 0; y < kernel_h; y++, row += (uintptr_t)(s->h.dilation * s->w.in))
+	for (int64_t y = 0; y < kernel_h; y++)
 		VECTOR_UNROLL
 	for (int v = 0; v < ABREAST; v++) {
-		vector bytes = load((const uint8_t *)(row + (uintptr_t)s->columns[v].from), s->seen[y][v]);
+		/* Numbers: windows may begin before the feature. */
+		uintptr_t from = (uintptr_t)f->in + (uintptr_t)s->from[y][v];
+		vector bytes = load((const uint8_t *)from, s->seen[y][v]);
 		for (int64_t q = 0; q < quads; q++)
 			sums[v] = _mm512_dpbusd_epi32(sums[v], _mm512_permutexvar_epi8(s->order[q], bytes),
 						      vector_set(f->weights[y * quads + q]));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/device/fixed/dot4.h"
+#include "daemon/device/least.h"
 
 enum {
 	PATCHES_ELEMENTS = 65536, /* of the windows of a block */
@@ -198,16 +199,31 @@ static bool multiply(const struct patches *p, int64_t batch, int64_t group, int6
 	return true;
 }
 
+/* What it takes to gather the windows of a feature's outputs: columns of taps that meet the input, of each channel
+ * anew, and taps and elements. */
+static double gather_steps(const struct patches *p)
+{
+	enum { COLUMN = 60, FEATURE = 80, TAP = 10, ELEMENT = 1 };
+	const struct window_axis *h = &p->phase->h.window, *w = &p->phase->w.window;
+	int64_t pairs_h = window_pairs(h), pairs_w = window_pairs(w);
+	double columns = (double)least(w->kernel, pairs_w), features = (double)p->convolution->n_inputs;
+	return (double)h->out * ((double)w->kernel * COLUMN + columns * features * FEATURE) +
+	       features * (double)pairs_h * (columns * TAP + (double)pairs_w * ELEMENT);
+}
+
 int64_t patches_steps(const struct convolution *convolution, const struct phase *phase)
 {
-	/* In half a nanosecond: products, of which AVX2 makes 17, and elements of windows. */
-	enum { PRODUCTS = 8, GATHERED = 2 };
+	/* In a step: products, of which AVX2 makes 17, and elements that are cleared; for each: a weight, a
+	 * result.
+	 */
+	enum { PRODUCTS = 8, CLEARED = 8, WEIGHT = 6, RESULT = 16 };
 	struct patches p;
 	patches_init(&p, convolution, phase);
-	double outputs = (double)p.n_outputs * (double)p.length;
-	double weights = (double)p.n_quads * (double)dot4_right_rows(&p.dot4) * (double)p.length;
+	double outputs = (double)p.n_outputs, channels = (double)convolution->n_outputs;
 	double rows = (double)p.n_quads * (double)dot4_right_rows(&p.dot4);
-	double steps = (double)convolution->n * outputs * (rows / PRODUCTS + 1.0 / GATHERED) + weights;
+	double window = (double)p.length * (rows / PRODUCTS + 1.0 / CLEARED);
+	double batch = outputs * (window + channels * RESULT) + gather_steps(&p);
+	double steps = (double)convolution->n * batch + channels * (double)p.length * WEIGHT;
 	steps *= (double)convolution->groups;
 	return steps < (double)INT32_MAX ? (int64_t)steps : INT32_MAX;
 }

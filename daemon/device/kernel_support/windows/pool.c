@@ -183,21 +183,31 @@ bool pool_is_wide(const struct kernel_call *call)
 	return !is_ordinary(call, &window);
 }
 
+/* Of all features: one side of each becomes the other's transpose. */
+static double turn_steps(const struct kernel_call *call)
+{
+	enum { ELEMENT = 8 };
+	return ELEMENT *
+	       (steps_elements(operands_get(call, POOL_IN)) + steps_elements(operands_get(call, POOL_OUT)));
+}
+
 int64_t pool_steps(const struct kernel_call *call, int64_t apart)
 {
-	enum { TAP = 4, ABREAST = 4 }; /* by itself; that vectors fold in a step */
+	enum { TAP = 4, ABREAST = 4, COPIED = 32 }; /* by itself; that vectors fold, and copy, in a step */
 	const struct window window = pool_window(call);
 	const struct kernel_operand *out = operands_get(call, POOL_OUT);
 	const struct window_axis *h = &window.h, *w = &window.w;
 	double rows = (double)(out->shape.n * out->shape.c) * (double)h->out;
-	double down = (double)(h->kernel < h->in ? h->kernel : h->in) * (double)w->in;
 	double row = STEPS_ROW + (double)apart * STEPS_DIVISION + (double)w->out * steps_per_element(call);
+	double fold = call->isa == ISA_SCALAR ? TAP : 1.0 / ABREAST;
 	if (!is_ordinary(call, &window))
-		row += (down + (double)w->kernel * (double)w->out + (double)w->in) * TAP;
+		row += ((double)(h->kernel < h->in ? h->kernel : h->in) * (double)w->in +
+			(double)w->kernel * (double)w->out + (double)w->in) *
+		       TAP;
 	else
-		row += (down + folds_across(w)) / ABREAST;
-	double turned = is_turned(call, &window) ? (double)operands_elements(out) : 0;
-	return steps_whole(rows * row + turned);
+		row += ((double)h->kernel * (double)(w->before + w->in + w->after) + folds_across(w)) * fold +
+		       (double)h->stride * (double)w->in / COPIED;
+	return steps_whole(rows * row + (is_turned(call, &window) ? turn_steps(call) : 0));
 }
 
 /* Of what a row is folded into: maxima are elements, and so are sums of few bytes in words. */
