@@ -1,20 +1,13 @@
-"""The Python package and a daemon that keeps its state: snapshots, and several programs at work while it is killed."""
+"""The Python package and snapshots of a daemon that keeps its state."""
 
 import os
-import random
-import shutil
 import subprocess
-import threading
-import time
 import unittest
 
 import npumem
 import numpy as np
 from state import StateTestCase
 from support import SECONDS, Daemon
-
-SEED = int(os.environ.get("NPUMEM_SEED", random.randrange(1 << 30)))
-KILLS = int(os.environ.get("NPUMEM_PYTHON_KILLS", "8"))
 
 
 class Case(StateTestCase):
@@ -86,68 +79,6 @@ class Snapshot(Case):
 if os.geteuid():
     Snapshot.test_one_that_fails_ends_and_leaves_nothing = unittest.skip("root alone mounts")(
         Snapshot.test_one_that_fails_ends_and_leaves_nothing)
-
-
-class Program(threading.Thread):
-    """Writes a tensor of its own and one with a name, in turn, and believes nothing that it does not read."""
-
-    def __init__(self, case, index):
-        super().__init__()
-        self.dev, self.index = case.connect(), index
-        self.own = self.dev.alloc(shape=(1, 8, 4, 256), dtype="int16")
-        self.named = self.dev.alloc(f"named{index}", shape=self.own.shape, dtype="int16")
-        self.over = threading.Event()
-        self.rounds = 0
-        self.problem = None
-
-    def run(self):
-        try:
-            while not self.over.is_set() or not self.rounds:
-                self.round((self.rounds * 7 + self.index) % 30000)
-                self.rounds += 1
-        except BaseException as problem:  # pylint: disable=broad-except
-            self.problem = problem
-
-    def round(self, value):
-        array = np.full(self.own.shape, value, np.int16)
-        self.own.write(array)
-        self.dev.copy(self.named, self.own)
-        fills = [self.own.fill_async(value + i) for i in range(8)]
-        np.testing.assert_array_equal(self.named.read(), array)
-        for one in fills:
-            one.result()
-        self.assert_all(self.own.read(), value + 7)
-        temporary = self.dev.alloc(shape=(1, 1, 1, 9), dtype="int8")
-        temporary.free()
-
-    @staticmethod
-    def assert_all(array, value):
-        assert set(array.flat) == {value}, (set(array.flat), value)
-
-
-class Kills(Case):
-    def test_several_programs_while_it_is_killed(self):
-        rng = random.Random(SEED)
-        programs = [Program(self, i) for i in range(4)]
-        for program in programs:
-            program.start()
-        try:
-            for n in range(KILLS):
-                time.sleep(rng.uniform(0.01, 0.2))
-                path = os.path.join(self.directory, f"copy{n}")
-                if n % 4 == 1:
-                    self.connect().snapshot(path)
-                    shutil.rmtree(path)
-                self.restart()
-        finally:
-            for program in programs:
-                program.over.set()
-            for program in programs:
-                program.join(SECONDS)
-        self.assertEqual([program.problem for program in programs], [None] * 4, f"seed {SEED}")
-        self.assertFalse(any(program.is_alive() for program in programs))
-        self.assertEqual(len(self.connect().tensors()), 8)
-        print(f"{KILLS} kills, {sum(program.rounds for program in programs)} rounds of 4 programs, seed {SEED}")
 
 
 if __name__ == "__main__":
