@@ -17,10 +17,6 @@ def request(name, w, wait_ms=0, c=4):
     return pb.AllocRequest(tensors=[pb.Allocation(name=name, spec=spec)], wait_ms=wait_ms)
 
 
-def field(response, key):
-    return next(f.number for f in response.fields if f.key == key)
-
-
 class Waiting(TestCase):
     options = ("--npus", "4", "--npu-bytes", "8192", "--banks", "8", "--limit", "waiting=3")
 
@@ -80,24 +76,6 @@ class Waiting(TestCase):
         os.close(writer)
         self.assertEqual(first.receive().allocated.tensors[0].name, "b")
 
-    def test_not_all_of_one_uid_may_wait(self):
-        clients = [self.client() for _ in range(4)]
-        clients[0].call(alloc=request("big", 8192))
-        for i, client in enumerate(clients[:3]):
-            client.send(alloc=request(f"w{i}", 8192, 60000))
-            client.stat()
-        answer = clients[3].ask(alloc=request("w", 8192, 60000))
-        self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED)
-        self.assertIn("has 3 waiting, and 1 more would pass its limit of 3", answer.message)
-        clients[0].close()
-        wait_for(lambda: clients[3].stat().sessions == 3)
-        self.free(clients[3], "big")
-        self.assertEqual(clients[1].receive().allocated.tensors[0].name, "w1")
-        clients[3].send(alloc=request("w", 8192, 60000))
-        self.free(clients[1], "w1")
-        self.free(clients[1], clients[2].receive().allocated.tensors[0].name)
-        self.assertEqual(clients[3].receive().allocated.tensors[0].name, "w")
-
     def client_as(self, uid):
         with as_uid(uid):
             return self.client()
@@ -122,56 +100,6 @@ class Waiting(TestCase):
         self.assertLess(max(delays), 2 + 1.9, delays)  # not by two windows
         self.free(third, "theirs")
         self.assertEqual(greedy.receive().allocated.tensors[0].name, "all")
-
-    def test_who_waits_for_what_it_has_itself_keeps_nobody_out(self):
-        if os.getuid():
-            self.skipTest("needs root")
-        os.chmod(self.daemon.path, 0o666)
-        greedy, other = self.client_as(12001), self.client_as(12002)
-        greedy.call(alloc=request("mine", 1024))
-        greedy.send(alloc=request("all", 8192, 2**31))
-        greedy.stat()
-        # Long before its deadline, of which it would be told.
-        other.call(alloc=request("waits", 128, 50000))
-
-        def at_once():
-            answer = other.ask(alloc=request("now", 128))
-            if answer.status == pb.OK:
-                self.free(other, "now")
-            else:
-                self.assertIn("kept for allocations that wait", answer.message)
-            return answer.status
-
-        wait_for(lambda: at_once() == pb.OK)
-        self.free(other, "waits")
-        self.free(greedy, "mine")
-        self.assertEqual(greedy.receive().allocated.tensors[0].name, "all")
-
-    def test_the_deadline(self):
-        client = self.client()
-        client.call(alloc=request("big", 8192))
-        began = time.monotonic()
-        answer = client.ask(alloc=request("w", 4096, 150))
-        self.assertEqual(answer.status, pb.DEADLINE_EXCEEDED)
-        self.assertIn("waited 150 ms: no room for 4096 bytes", answer.message)
-        self.assertEqual(field(answer, "asked_bytes_per_npu"), 4096)
-        self.assertEqual(field(answer, "largest_free_bytes"), 0)
-        self.assertGreaterEqual(time.monotonic() - began, 0.15)
-
-    def test_what_would_not_fit_an_empty_device_does_not_wait(self):
-        client = self.client()
-        client.call(alloc=request("big", 8192))
-        both = request("a", 1024, 60000)
-        both.tensors[0].spec.address = 1024
-        both.tensors.append(both.tensors[0])
-        both.tensors[1].name = "b"
-        both.tensors[1].spec.address = 1920
-        answer = client.ask(alloc=both)
-        # Rather than after its deadline.
-        self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED)
-        self.assertIn("not even an empty device", answer.message)
-        answer = client.ask(alloc=request("w", 9000, 60000))
-        self.assertEqual(answer.status, pb.INVALID, answer.message)
 
     def wait_half_closed(self):
         waiting = self.daemon.client()
@@ -201,18 +129,6 @@ class Waiting(TestCase):
         waiting.close()
         wait_for(lambda: client.stat().sessions == 1)
         client.call(alloc=request("small", 3072))
-
-    def test_a_waiter_that_dies_is_out_of_the_line(self):
-        client = self.client()
-        client.call(alloc=request("big", 5120))
-        for _ in range(20):
-            with self.daemon.client() as dying:
-                dying.send(alloc=request("never", 4096, 60000))
-                dying.stat()
-        wait_for(lambda: client.stat().sessions == 1)
-        client.call(alloc=request("small", 3072))
-        self.free(client, "big")
-        self.assertEqual(client.names(), ["small"])
 
     def test_a_client_can_free_what_it_waits_for(self):
         client = self.client()
