@@ -58,6 +58,7 @@ def wrapped(program):
 
 
 NPUMEMD = wrapped(os.path.join(for_all_uids(os.environ["NPUMEMD"]), "npumemd"))
+NPUMEMCTL = os.path.join(os.environ.get("NPUMEM_BUILD", ""), "client/ctl/npumemctl")
 # Of tests of units by systemd's own tools.
 needs_systemd = unittest.skipUnless(
     shutil.which("systemd-analyze"), "no systemd here, so this was NOT checked: tests/packages.sh systemd installs it"
@@ -474,6 +475,14 @@ class TestCase(unittest.TestCase):
 
     def client(self, uid=None):
         return self.stack.enter_context(self.daemon.client(uid))
+
+    def ctl(self, *words, code=0, says="", text="", **environment):
+        """What npumemctl prints, in the daemon's directory; it says this too, or complains of it where it is to fail."""
+        done = subprocess.run([NPUMEMCTL, *words], capture_output=True, text=True, input=text, cwd=self.daemon.directory,
+                              timeout=4 * SECONDS, env=os.environ | {"NPUMEM_SOCKET": self.daemon.path} | environment)  # fmt: skip
+        self.assertEqual(done.returncode, code, (words, done.stdout, done.stderr))
+        self.assertIn(says, done.stderr if code else done.stdout)
+        return done.stdout
 
     def n_fds(self):
         return len(os.listdir(f"/proc/{self.daemon.process.pid}/fd"))

@@ -8,7 +8,7 @@ import struct
 import subprocess
 import unittest
 
-from state import look, token_of
+from state import token_of
 from support import FEWER, NPUMEMD, SECONDS, Daemon, alloc, dims, fill, free, pb, read, ref, run_as, wait_for
 from test_snapshot import MIB, NPUMEMCTL, SnapshotTestCase, ask_snapshot, pull
 

@@ -1,7 +1,6 @@
 """What one uid asks costs another a bounded wait: counted in what the daemon does meanwhile, and in the processor time
 of its loop. A busy machine may disturb any one attempt, but not all."""
 
-import os
 import select
 import shutil
 import subprocess
@@ -10,9 +9,8 @@ import time
 import unittest
 
 from state import in_memory
-from support import SLOWER, Client, Endless, TestCase, beside, dims, fill, free, pb, ref, wait_for
+from support import NPUMEMCTL, SLOWER, Client, Endless, TestCase, beside, dims, fill, free, pb, ref, wait_for
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 ALICE, BOB = 12001, 12002
 MIB = 1 << 20
 ATTEMPTS = 8

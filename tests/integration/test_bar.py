@@ -9,9 +9,8 @@ import subprocess
 import termios
 import unittest
 
-from support import SECONDS, Convolution, TestCase
+from support import NPUMEMCTL, SECONDS, Convolution, TestCase
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 
 
 class Bar(TestCase):

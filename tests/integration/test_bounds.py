@@ -1,6 +1,5 @@
 """What a connection may hold, and for how long: memory of frames on their way, file descriptors, the daemon's end."""
 
-import contextlib
 import fcntl
 import os
 import select

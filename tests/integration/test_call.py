@@ -8,9 +8,8 @@ import unittest
 
 from google.protobuf import json_format
 
-from support import SECONDS, TestCase, dims, pb
+from support import NPUMEMCTL, SECONDS, TestCase, dims, pb
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 
 
 def ref(name):

@@ -9,12 +9,11 @@ import subprocess
 import unittest
 
 import npumem
-from support import SECONDS, TestCase
+from support import NPUMEMCTL, SECONDS, TestCase
 
 BUILD = os.environ["NPUMEM_BUILD"]
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 SCRIPT = os.path.join(BUILD, "client/ctl/completion/npumemctl")
-NPUMEMCTL = os.path.join(BUILD, "client/ctl/npumemctl")
 
 BASH = r"""
 . "$1"

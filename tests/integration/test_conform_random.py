@@ -23,9 +23,8 @@ from npumem.conform.draw import Draw, shrunk
 from npumem.conform.trial import Trial
 from npumem.reference import dense
 from npumem.reference.vectors import difference
-from support import SECONDS
+from support import NPUMEMCTL, SECONDS
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 
 
 def sweep(*words):

@@ -13,9 +13,8 @@ from npumem.conform.__main__ import expectation
 from npumem.conform.cases import drawn
 from npumem.conform.draw import Draw
 from npumem.reference.kernels import Result
-from support import TestCase
+from support import NPUMEMCTL, TestCase
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "networks")
 RATES = "macs_per_cycle=16,dma_bytes_per_cycle=64,overhead=10"
 FORMULA = (
@@ -24,12 +23,6 @@ FORMULA = (
 
 
 class Costs(TestCase):
-    def ctl(self, *words, code=0, says="", text=None):
-        result = subprocess.run([NPUMEMCTL, *words], capture_output=True, text=True, input=text, cwd=self.daemon.directory,
-                                timeout=240, env=dict(os.environ, NPUMEM_SOCKET=self.daemon.path))  # fmt: skip
-        self.assertEqual(result.returncode, code, (words, result.stdout, result.stderr))
-        self.assertIn(says, result.stderr if code else result.stdout)
-        return result.stdout
 
     def plan(self, operations, *options, **expected):
         return json.loads(self.ctl("plan", "-", "--json", *options, text=json.dumps(operations), **expected))

@@ -7,9 +7,8 @@ import subprocess
 import tempfile
 import unittest
 
-from support import TestCase
+from support import NPUMEMCTL, TestCase
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conformance", "vectors")
 
 

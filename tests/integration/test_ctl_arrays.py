@@ -7,9 +7,8 @@ import unittest
 
 import numpy as np
 
-from support import TestCase
+from support import NPUMEMCTL, TestCase
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 
 
 class Arrays(TestCase):

@@ -14,9 +14,8 @@ import unittest
 import npumem_pb2 as pb
 import numpy as np
 
-from support import SECONDS, Endless, TestCase, wait_for
+from support import NPUMEMCTL, SECONDS, Endless, TestCase, wait_for
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 
 

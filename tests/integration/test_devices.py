@@ -10,10 +10,9 @@ import tempfile
 import time
 import unittest
 
-from support import SECONDS, Daemon, alloc
+from support import NPUMEMCTL, SECONDS, Daemon, alloc
 from test_stat import parse
 
-CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 
 
 class Devices(unittest.TestCase):
@@ -44,7 +43,7 @@ class Devices(unittest.TestCase):
         return self.path(name)
 
     def ctl(self, *words, code=0, says="", environment=()):
-        done = subprocess.run([CTL, *words], capture_output=True, text=True, timeout=SECONDS,
+        done = subprocess.run([NPUMEMCTL, *words], capture_output=True, text=True, timeout=SECONDS,
                               env=dict(os.environ, **dict(environment)))
         self.assertEqual(done.returncode, code, (words, done.stdout[-2000:], done.stderr))
         self.assertIn(says, done.stderr)
@@ -124,7 +123,7 @@ class Devices(unittest.TestCase):
 
     def test_top_on_a_terminal(self):
         master, slave = os.openpty()
-        words = (CTL, "--all-devices", "--devices", self.list(self.good), "top")
+        words = (NPUMEMCTL, "--all-devices", "--devices", self.list(self.good), "top")
         process = subprocess.Popen(words, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
         os.close(slave)
         seen = b""
@@ -153,7 +152,7 @@ class Devices(unittest.TestCase):
     def test_more_than_descriptors(self):
         """A soft limit is no limit of devices."""
         listed = self.list([(f"gone{i}", self.path("nothing")) for i in range(100)] + self.good[2:])
-        done = subprocess.run(["sh", "-c", f"ulimit -Sn 40; exec {CTL} --all-devices --devices {listed} stat"],
+        done = subprocess.run(["sh", "-c", f"ulimit -Sn 40; exec {NPUMEMCTL} --all-devices --devices {listed} stat"],
                               capture_output=True, text=True, timeout=SECONDS)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((done.stdout.count(": cannot reach a daemon"), done.stdout.count("cannot be asked")), (100, 0))
@@ -170,7 +169,7 @@ class Devices(unittest.TestCase):
 
     def test_nothing_is_left(self):
         """Not where it is killed while it waits, either."""
-        process = subprocess.Popen([CTL, "--all-devices", "--devices", self.list(self.bad), "stat"])
+        process = subprocess.Popen([NPUMEMCTL, "--all-devices", "--devices", self.list(self.bad), "stat"])
         peer, _ = self.silent.accept()
         peer.settimeout(SECONDS)
         process.kill()
@@ -207,7 +206,7 @@ class Devices(unittest.TestCase):
             os.chmod(program, 0o755)
 
         def asked(environment):
-            done = subprocess.run([CTL, "--json", "--all-devices", "--devices", "slurm:", "ls"], capture_output=True, text=True,
+            done = subprocess.run([NPUMEMCTL, "--json", "--all-devices", "--devices", "slurm:", "ls"], capture_output=True, text=True,
                                   timeout=SECONDS, env=dict(os.environ, **environment))
             return done.returncode, done.stdout, done.stderr
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import unittest
 
 import npumem
@@ -12,7 +11,6 @@ from support import Sharer, TestCase, alloc, copy, fill, free, pb, read, ref, ru
 from test_kept_lists import keep
 from test_segments import memfd
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 OTHER = 1001
 STRIDE = pb.Param(key=pb.PARAM_STRIDE, values=(2, 2))
 KERNEL = pb.Param(key=pb.PARAM_KERNEL, values=(2, 2))
@@ -275,13 +273,6 @@ class Python(TestCase):
 
 class Network(TestCase):
     """plan checks on a private daemon of its geometry, submit --dry-run on the device."""
-
-    def ctl(self, *words, code=0, says="", text="", **environment):
-        result = subprocess.run([NPUMEMCTL, *words], capture_output=True, text=True, input=text, cwd=self.daemon.directory, timeout=60,
-                                env=os.environ | {"NPUMEM_SOCKET": self.daemon.path} | environment)  # fmt: skip
-        self.assertEqual(result.returncode, code, (words, result.stdout, result.stderr))
-        self.assertIn(says, result.stderr if code else result.stdout)
-        return result.stdout
 
     def told(self, network, *words, **expected):
         return json.loads(self.ctl(*words, "--json", text=json.dumps(network), **expected))

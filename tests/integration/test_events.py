@@ -8,9 +8,8 @@ import subprocess
 import time
 import unittest
 
-from support import SECONDS, Endless, TestCase, dims, frame, pb
+from support import NPUMEMCTL, SECONDS, Endless, TestCase, dims, frame, pb
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 KINDS = ["allocated", "freed", "sealed", "renamed", "moved", "damaged", "refused", "low-space", "client-gone", "progress"]
 
 

@@ -9,9 +9,8 @@ import subprocess
 import tempfile
 import unittest
 
-from support import NPUMEMD, SECONDS, Client, Daemon, HungUp, is_alive, pb, run_as, wait_for
+from support import NPUMEMCTL, NPUMEMD, SECONDS, Client, Daemon, HungUp, is_alive, pb, run_as, wait_for
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 
 
 def run(*words, **more):

@@ -7,9 +7,8 @@ import unittest
 
 import npumem
 from state import StateTestCase
-from support import SECONDS, Client, TestCase, dims, fill, pb, read, run_as
+from support import NPUMEMCTL, SECONDS, Client, TestCase, dims, fill, pb, read, run_as
 
-CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 OTHER = 12001
 FILL = pb.FillRequest(tensor=pb.Ref(handle=1), integer=1)
 
@@ -90,12 +89,12 @@ class Labels(TestCase):
         path = os.path.join(self.daemon.directory, "net.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(network, file)
-        done = subprocess.run([CTL, "--socket", self.daemon.path, "submit", path], capture_output=True, text=True, check=False)
+        done = subprocess.run([NPUMEMCTL, "--socket", self.daemon.path, "submit", path], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("act:1", done.stderr)
         self.assertRegex(done.stderr, r"images #\d+ has bytes that were never written")
         self.alloc("tlaloc")
-        told = subprocess.run([CTL, "--socket", self.daemon.path, "ls"], capture_output=True, text=True, check=True).stdout
+        told = subprocess.run([NPUMEMCTL, "--socket", self.daemon.path, "ls"], capture_output=True, text=True, check=True).stdout
         self.assertIn("(tlaloc)", told)
 
 

@@ -1,13 +1,11 @@
 """Lists in pages, as a foreign client asks for them, while others come and go."""
 
-import os
 import subprocess
 import threading
 import unittest
 
-from support import TestCase, dims, pb
+from support import NPUMEMCTL, TestCase, dims, pb
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 PAGE_TENSORS = 256
 
 

@@ -19,9 +19,8 @@ import xml.etree.ElementTree
 import numpy as np
 
 import npumem_pb2 as pb
-from support import SECONDS, Convolution, TestCase, fill, run, submit, wait_for
+from support import NPUMEMCTL, SECONDS, Convolution, TestCase, fill, run, submit, wait_for
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "networks")
 NAMES = ("digits_fx8", "digits_fx16", "picture", "motion")
 

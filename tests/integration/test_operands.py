@@ -2,7 +2,7 @@
 
 import unittest
 
-from support import TestCase, dims, pb
+from support import TestCase, pb
 
 OPERANDS_MAX, PARAMS_MAX = 40, 40
 

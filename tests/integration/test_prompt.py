@@ -13,9 +13,8 @@ import termios
 import time
 import unittest
 
-from support import SECONDS, Endless, TestCase, alloc, pb, silenced, wait_for
+from support import NPUMEMCTL, SECONDS, Endless, TestCase, alloc, pb, silenced, wait_for
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 with open(NPUMEMCTL, "rb") as program:
     EDITS = b"libedit" in program.read()
 

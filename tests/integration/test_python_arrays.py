@@ -1,7 +1,6 @@
 """The Python package's arrays: fixed point as npumemctl rounds it, shapes and types, arrays in shared memory."""
 
 import os
-import subprocess
 import tempfile
 import unittest
 import warnings
@@ -11,7 +10,6 @@ import npumem
 import numpy as np
 from support import SECONDS, TestCase, wait_for
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 FX = {"fx8": np.int8, "fx16": np.int16}
 
 
@@ -21,13 +19,6 @@ class Case(TestCase):
     def setUp(self):
         super().setUp()
         self.dev = self.stack.enter_context(npumem.connect(self.daemon.path, timeout=SECONDS))
-
-    def ctl(self, *words):
-        done = subprocess.run(
-            [NPUMEMCTL, "--socket", self.daemon.path, *words], capture_output=True, text=True, timeout=SECONDS, check=False
-        )
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
 
 
 class FixedPoint(Case):

@@ -23,12 +23,11 @@ from npumem.conform.trial import Trial
 from npumem.kernel import PARAMETERS
 from npumem.reference import numeric
 from npumem.reference.tables import TABLES
-from support import SECONDS
+from support import NPUMEMCTL, SECONDS
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 VECTORS = os.path.join(SOURCE, "tests/conformance/vectors")
 NETWORKS = os.path.join(SOURCE, "tests/examples/networks")
-CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 PARTS = ("Tensors", "Parameters", "Refused", "Counts", "Source", "Example")
 LINES_MOST = 30  # of a kernel's code
 
@@ -112,7 +111,7 @@ class Complete(unittest.TestCase):
 
     def test_what_npumemctl_says(self):
         """npumemctl kernels has the choices, defaults and releases that the specification's words have."""
-        said = json.loads(subprocess.run([CTL, "--json", "kernels"], check=True, capture_output=True, text=True).stdout)
+        said = json.loads(subprocess.run([NPUMEMCTL, "--json", "kernels"], check=True, capture_output=True, text=True).stdout)
         for kernel in said["kernels"]:
             function = reference.KERNELS[kernel["name"]]
             words = entries(part_of(function.__doc__, "Parameters"))

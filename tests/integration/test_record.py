@@ -14,10 +14,9 @@ import time
 import unittest
 import zlib
 
-from support import (NPUMEMD, SECONDS, Client, Convolution, TestCase, alloc, dims, fill, frame, is_alive, pb, ref, run_as,
-                     silenced, submit, wait_for)
+from support import (NPUMEMCTL, NPUMEMD, SECONDS, Client, Convolution, TestCase, alloc, dims, fill, frame, is_alive, pb, ref,
+                     run_as, silenced, submit, wait_for)
 
-CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 ALICE, BOB = 12001, 12002
 
 
@@ -68,7 +67,7 @@ class RecordCase(TestCase):
     def start(self):
         log = os.path.join(self.daemon.directory, "record.log")
         with open(log, "wb") as out:
-            process = subprocess.Popen([CTL, "--socket", self.daemon.path, "record", self.file], stderr=out, stdout=out)
+            process = subprocess.Popen([NPUMEMCTL, "--socket", self.daemon.path, "record", self.file], stderr=out, stdout=out)
         self.addCleanup(process.kill)
 
         def text():
@@ -83,7 +82,7 @@ class RecordCase(TestCase):
         return process.wait(SECONDS)
 
     def replay(self, *options, file=None):
-        done = subprocess.run([CTL, "--json", "replay", file or self.file, *options], capture_output=True, text=True,
+        done = subprocess.run([NPUMEMCTL, "--json", "replay", file or self.file, *options], capture_output=True, text=True,
                               timeout=4 * SECONDS, env={**os.environ, "NPUMEMD": NPUMEMD})
         return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
 
@@ -229,10 +228,10 @@ class Record(RecordCase):
             code, result, error = self.replay()
             self.assertEqual((code, result["differences"], result["cases"][0]["cut_at_byte"]), (0, 0, cut), error)
             out = os.path.join(self.daemon.directory, "out")
-            done = subprocess.run([CTL, "--json", "trace", self.file, out], capture_output=True, text=True, check=True)
+            done = subprocess.run([NPUMEMCTL, "--json", "trace", self.file, out], capture_output=True, text=True, check=True)
             told = json.loads(done.stdout)
             self.assertEqual((told["entries"], told["cut_at_byte"]), (entry, cut))
-            done = subprocess.run([CTL, "report", self.file, out], capture_output=True, text=True, check=True)
+            done = subprocess.run([NPUMEMCTL, "report", self.file, out], capture_output=True, text=True, check=True)
             self.assertIn(f"was cut: it ends after entry {entry}, at byte {cut}; what followed is missing", done.stderr)
             self.assertIn(f": {entry} entr", done.stdout)
 
@@ -245,7 +244,7 @@ class Record(RecordCase):
         client.call(write=pb.WriteRequest(tensor=pb.Ref(handle=x.handle), segment=memory.id))
         self.assertEqual(self.stop(process), 0, text())
         self.assertTrue(any(entry.part for entry in read_record(self.file)))
-        done = subprocess.run([CTL, "trace", self.file, "/dev/null"], capture_output=True, text=True, check=True)
+        done = subprocess.run([NPUMEMCTL, "trace", self.file, "/dev/null"], capture_output=True, text=True, check=True)
         entries = re.search(r"(\d+) entries", done.stdout)[1]
         self.assertIn(f"\n{entries} entries\n", text())
 
@@ -363,7 +362,7 @@ class Record(RecordCase):
             file.write(f"#!/bin/sh\ntouch {started}\nexec sleep 60\n")
         os.chmod(stand_in, 0o755)
         before = listening()
-        process = subprocess.Popen([CTL, "replay", self.file], env={**os.environ, "NPUMEMD": stand_in})
+        process = subprocess.Popen([NPUMEMCTL, "replay", self.file], env={**os.environ, "NPUMEMD": stand_in})
         self.addCleanup(process.kill)
         wait_for(lambda: os.path.exists(started))
         names = listening() - before
@@ -391,7 +390,7 @@ class Record(RecordCase):
             file.write(f"#!/bin/sh\necho $$ > {pid_file}.new && mv {pid_file}.new {pid_file}\nexec sleep 60\n")
         os.chmod(stand_in, 0o755)
         for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
-            process = subprocess.Popen([CTL, "replay", self.file], env={**os.environ, "NPUMEMD": stand_in, "TMPDIR": directory})
+            process = subprocess.Popen([NPUMEMCTL, "replay", self.file], env={**os.environ, "NPUMEMD": stand_in, "TMPDIR": directory})
             wait_for(lambda: os.path.exists(pid_file))
             with open(pid_file) as file:
                 daemon = int(file.read())
@@ -402,7 +401,7 @@ class Record(RecordCase):
         self.assertEqual(os.listdir(directory), [])
         with open(stand_in, "w") as file:
             file.write("#!/bin/sh\nexit 1\n")
-        done = subprocess.run([CTL, "replay", self.file], env={**os.environ, "NPUMEMD": stand_in},
+        done = subprocess.run([NPUMEMCTL, "replay", self.file], env={**os.environ, "NPUMEMD": stand_in},
                               capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (1, "npumemctl: the daemon to replay on did not start\n"))
 

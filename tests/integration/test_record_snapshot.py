@@ -14,11 +14,10 @@ import time
 import unittest
 
 from state import StateTestCase, grant, seal, token_of, view
-from support import (NPUMEMD, SECONDS, Daemon, TestCase, alloc, copy, dims, fill, free, frame, pb, read, ref, run, run_as,
+from support import (NPUMEMCTL, NPUMEMD, SECONDS, Daemon, TestCase, alloc, copy, dims, fill, frame, free, pb, read, ref, run,
                      submit, wait_for)
 from test_record import Memory, read_record, write_record
 
-CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 ROUNDS = int(os.environ.get("NPUMEM_RECORDS", "3"))
 ALICE = 12001
 needs_root = unittest.skipIf(os.geteuid(), "root alone can be other uids")
@@ -35,7 +34,7 @@ class RecordTestCase(StateTestCase):
         file, copied = (os.path.join(self.directory, f"{name}{self.n_records}") for name in ("record", "copy"))
         log = file + ".log"
         with open(log, "wb") as out:
-            process = subprocess.Popen([CTL, "--socket", self.daemon.path, "record", *(options or ("--snapshot", copied)), file],
+            process = subprocess.Popen([NPUMEMCTL, "--socket", self.daemon.path, "record", *(options or ("--snapshot", copied)), file],
                                        stdout=out, stderr=out)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -52,7 +51,7 @@ class RecordTestCase(StateTestCase):
         self.assertEqual(process.wait(SECONDS), 0, text())
 
     def replay(self, *words, environment=()):
-        done = subprocess.run([CTL, "--json", "replay", *words], capture_output=True, text=True, timeout=SECONDS, check=False,
+        done = subprocess.run([NPUMEMCTL, "--json", "replay", *words], capture_output=True, text=True, timeout=SECONDS, check=False,
                               env={**os.environ, "NPUMEMD": NPUMEMD, "TMPDIR": self.directory, **dict(environment)})
         self.assertEqual([name for name in os.listdir(self.directory) if name.startswith("npumem-replay")], [])
         return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
@@ -282,7 +281,7 @@ class Refusals(RecordTestCase):
         process, text, *_ = self.begin("--log")
         self.assertEqual(process.wait(SECONDS), 2)
         log = os.path.join(self.directory, "plain")
-        done = subprocess.run([CTL, "--socket", self.daemon.path, "record", log], capture_output=True, text=True, timeout=SECONDS,
+        done = subprocess.run([NPUMEMCTL, "--socket", self.daemon.path, "record", log], capture_output=True, text=True, timeout=SECONDS,
                               check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("or begin with a snapshot", done.stderr)
@@ -325,7 +324,7 @@ class Refusals(RecordTestCase):
         self.client().call(**free("t"))
         plain = os.path.join(self.directory, "plain")
         with open(plain + ".log", "wb") as out:
-            process = subprocess.Popen([CTL, "--socket", self.daemon.path, "record", plain], stderr=out)
+            process = subprocess.Popen([NPUMEMCTL, "--socket", self.daemon.path, "record", plain], stderr=out)
         wait_for(lambda: os.path.getsize(plain + ".log"))
         self.end(process, lambda: "")
         self.refused(plain, "--snapshot", copied, words=["does not begin with a snapshot"])

@@ -10,14 +10,13 @@ import sys
 import tempfile
 import unittest
 
-from support import SECONDS, TestCase, dims, pb
+from support import NPUMEMCTL, SECONDS, TestCase, dims, pb
 
-CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 CODES = {pb.FX8: "b", pb.FX16: "h", pb.INT8: "b", pb.UINT8: "B", pb.FP32: "f"}
 
 
 def run(*words):
-    ran = subprocess.run([CTL, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=SECONDS)
+    ran = subprocess.run([NPUMEMCTL, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=SECONDS)
     return ran.returncode, ran.stdout, ran.stderr
 
 
@@ -224,7 +223,7 @@ class Record(TestCase):
     def test_two_at_once(self):
         self.tensor("x", (1, 4, 1, 4), pb.FX8)
         self.tensor("y", (1, 4, 1, 4), pb.FX8, values=False)
-        words = (CTL, "--socket", self.daemon.path, "conform", "--record", self.folder, "relu", "in=x", "out=y")
+        words = (NPUMEMCTL, "--socket", self.daemon.path, "conform", "--record", self.folder, "relu", "in=x", "out=y")
         children = [subprocess.Popen(words, stdout=subprocess.DEVNULL) for _ in range(4)]
         self.assertEqual([child.wait(SECONDS) for child in children], [0] * 4)
         with open(os.path.join(self.folder, "relu.json")) as file:

@@ -14,11 +14,10 @@ import unittest
 import npumem
 import numpy as np
 from state import StateTestCase
-from support import SECONDS, Client, HungUp, as_uid, frame, free, pb, wait_for
+from support import NPUMEMCTL, SECONDS, Client, HungUp, as_uid, frame, free, pb, wait_for
 
 BUILD = os.environ["NPUMEM_BUILD"]
 CLIENT = os.path.join(BUILD, "tests", "integration", "integration_resume_client")
-NPUMEMCTL = os.path.join(BUILD, "client", "ctl", "npumemctl")
 ROUNDS = int(os.environ.get("NPUMEM_RESUME_ROUNDS", 8))
 SEED = int(os.environ.get("NPUMEM_RESUME_SEED", random.randrange(1 << 30)))
 

@@ -13,9 +13,8 @@ import time
 import unittest
 
 from state import StateTestCase, grant, look, seal, token_of, view
-from support import NPUMEMD, SECONDS, Daemon, TestCase, alloc, copy, fill, free, pb, read, ref, run, wait_for
+from support import NPUMEMCTL, NPUMEMD, SECONDS, Daemon, TestCase, alloc, copy, fill, free, pb, read, ref, run, wait_for
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 ROUNDS = int(os.environ.get("NPUMEM_SNAPSHOTS", "5"))
 OTHER = 1001
 needs_root = unittest.skipIf(os.geteuid(), "root alone can be other uids")

@@ -10,9 +10,8 @@ import subprocess
 import time
 import unittest
 
-from support import SECONDS, Client, TestCase, for_all_uids, fork, frame, pb, run_as, wait_for
+from support import NPUMEMCTL, SECONDS, Client, TestCase, for_all_uids, fork, frame, pb, run_as, wait_for
 
-CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 ALICE, BOB = 12001, 12002
 STALL_NS = 40_000_000
 
@@ -52,11 +51,6 @@ def parse(text):
 class Stat(TestCase):
     def details(self, client):
         return client.call(stat=pb.StatRequest(details=True)).stat
-
-    def ctl(self, *words):
-        done = subprocess.run([CTL, "--socket", self.daemon.path, *words], capture_output=True, text=True, timeout=SECONDS)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
 
     def work(self, client):
         x = client.alloc("x", dtype=pb.FX8, frac_bits=4)
@@ -143,7 +137,7 @@ class Stat(TestCase):
     @unittest.skipUnless(os.getuid() == 0, "needs other uids")
     def test_what_npumemctl_says_of_it(self):
         self.work(self.client())
-        directory = for_all_uids(CTL, os.path.join(os.environ["NPUMEM_BUILD"], "client", "lib", "libnpumem.so.0"))
+        directory = for_all_uids(NPUMEMCTL, os.path.join(os.environ["NPUMEM_BUILD"], "client", "lib", "libnpumem.so.0"))
 
         def bob(*words):
             done = subprocess.run(

@@ -10,9 +10,8 @@ import unittest
 import zlib
 
 from state import GEOMETRY, StateTestCase
-from support import NPUMEMD, SECONDS, alloc, fill, read
+from support import NPUMEMCTL, NPUMEMD, SECONDS, alloc, fill, read
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 FILES = ("journal", "memory", "tensors", "sessions", "results")
 OTHER = ("--npus", "16", "--npu-bytes", "65536")
 needs_root = unittest.skipIf(os.geteuid(), "root alone can be other uids")

@@ -14,13 +14,12 @@ import termios
 import time
 import unittest
 
-from support import SECONDS, Client, Daemon, Endless, TestCase, alloc, pb, run_as, silenced, wait_for
+from support import NPUMEMCTL, SECONDS, Client, Daemon, Endless, TestCase, alloc, pb, run_as, silenced, wait_for
 
-CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 
 
 def ctl(path, *words):
-    return subprocess.run([CTL, "--socket", path, *words], capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+    return subprocess.run([NPUMEMCTL, "--socket", path, *words], capture_output=True, text=True, timeout=SECONDS, check=True).stdout
 
 
 class Top(TestCase):
@@ -30,7 +29,7 @@ class Top(TestCase):
         self.size(24, 80)
         self.before = termios.tcgetattr(theirs)
         self.process = subprocess.Popen(
-            [CTL, "--socket", self.daemon.path, "top", "--interval", "0.2"], stdin=theirs, stdout=theirs, stderr=theirs
+            [NPUMEMCTL, "--socket", self.daemon.path, "top", "--interval", "0.2"], stdin=theirs, stdout=theirs, stderr=theirs
         )
         self.theirs = theirs
         self.addCleanup(os.close, theirs)
@@ -98,7 +97,7 @@ class Top(TestCase):
         while select.select([self.ours], [], [], 0)[0]:
             os.read(self.ours, 1 << 16)
         self.process = subprocess.Popen(
-            [CTL, "--socket", daemon.path, "top", "--interval", "0.2"], stdin=self.theirs, stdout=self.theirs, stderr=self.theirs
+            [NPUMEMCTL, "--socket", daemon.path, "top", "--interval", "0.2"], stdin=self.theirs, stdout=self.theirs, stderr=self.theirs
         )
         self.addCleanup(self.process.kill)
         self.until(b"\x1b[J")
@@ -113,7 +112,7 @@ class Top(TestCase):
             self.assertEqual(self.process.wait(SECONDS), 0)
         self.assertEqual(termios.tcgetattr(self.theirs), self.before)
         for words in (("top", "--batch"), ("--json", "top")):
-            with subprocess.Popen([CTL, "--socket", self.daemon.path, *words, "--interval", "0.1"], stdout=subprocess.PIPE) as batch:
+            with subprocess.Popen([NPUMEMCTL, "--socket", self.daemon.path, *words, "--interval", "0.1"], stdout=subprocess.PIPE) as batch:
                 batch.stdout.readline()
                 with silenced(self.daemon.process):
                     time.sleep(0.3)  # it asks again
@@ -164,7 +163,7 @@ class Top(TestCase):
     def test_bad_options(self):
         for words, text in ((("-n", "0"), '-n "0" is not a number of updates'), (("-n", "x"), '-n "x" is not a number of updates'),
                             (("--interval", "0"), "is not a number of seconds")):
-            result = subprocess.run([CTL, "--socket", self.daemon.path, "top", *words], capture_output=True, text=True,
+            result = subprocess.run([NPUMEMCTL, "--socket", self.daemon.path, "top", *words], capture_output=True, text=True,
                                     timeout=SECONDS, check=False)
             self.assertEqual((result.returncode, text in result.stderr), (2, True), result)
 
@@ -189,7 +188,7 @@ class Top(TestCase):
         self.assertEqual(termios.tcgetattr(self.theirs), self.before)
 
     def test_needs_a_terminal(self):
-        done = subprocess.run([CTL, "--socket", self.daemon.path, "top"], capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run([NPUMEMCTL, "--socket", self.daemon.path, "top"], capture_output=True, text=True, timeout=SECONDS)
         self.assertEqual(done.returncode, 1)
         self.assertIn("needs a terminal", done.stderr)
 

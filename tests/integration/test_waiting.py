@@ -7,9 +7,8 @@ import sys
 import time
 import unittest
 
-from support import SECONDS, Client, HungUp, TestCase, as_uid, dims, pb, run_as, wait_for
+from support import NPUMEMCTL, SECONDS, Client, HungUp, TestCase, as_uid, dims, pb, run_as, wait_for
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 
 
 def request(name, w, wait_ms=0, c=4):
