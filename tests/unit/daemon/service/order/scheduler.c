@@ -113,19 +113,6 @@ TEST(channels_apart_do_not_conflict)
 	leave_all(2);
 }
 
-/* However many there are between that do not: one that is not looked at counts as in the way. */
-TEST(a_conflict_far_ahead_counts)
-{
-	add(0, access(s.other, true, 0, 10));
-	add(1, access(s.other, true, 10, 20));
-	for (unsigned i = 2; i < MANY - 1; i++)
-		add(i, access(s.other, false, 10, 20));
-	add(MANY - 1, access(s.other, true, 0, 10));
-	later_turns();
-	ck_assert(runs(0) && runs(1) && !runs(2) && !runs(MANY - 1));
-	leave_all(MANY);
-}
-
 static void one_turn(void)
 {
 	struct fair_work *work = fair_queue_take(&s.world.service.queue);
@@ -149,48 +136,6 @@ TEST(a_write_is_behind_none_that_reads_another_part)
 	one_turn();
 	ck_assert(runs(last));
 	leave_all(ENTRIES);
-}
-
-/* The one that waits leaves, or those that are to be compared next. */
-TEST(what_is_being_compared_leaves, .to = 2)
-{
-	unsigned last = ENTRIES - 1, n = 0;
-	add_reads(0, last);
-	add(last, access(s.other, true, 0, 10));
-	one_turn();
-	ck_assert_ptr_eq(s.users[last].compared, s.accesses[last]);
-	if (_i)
-		scheduler_leave(s.scheduler, &s.entries[last]);
-	for (; !_i && s.users[last].compared_at; n++) {
-		struct scheduler_entry *entry = s.users[last].compared_at->entry;
-		ck_assert_uint_lt(n, ENTRIES);
-		leave((unsigned)(entry - s.entries));
-	}
-	later_turns();
-	if (!_i)
-		leave(last);
-	for (unsigned i = _i ? 0 : n; i < last; i++)
-		leave(i);
-}
-
-/* Entry 0 only looked, and reads now what the last one, which is being compared, is to write. */
-TEST(what_is_being_compared_waits_for_a_range_that_grows)
-{
-	unsigned last = ENTRIES - 1;
-	struct scheduler_access looks = access(s.other, false, 0, 0);
-	struct tensor_range range = access(s.other, false, 0, 10).range;
-	looks.needs_tensor = true;
-	add(0, looks);
-	add_reads(1, last);
-	add(last, access(s.other, true, 0, 10));
-	one_turn();
-	ck_assert(!scheduler_read_too(s.scheduler, &s.entries[0], &range));
-	later_turns();
-	ck_assert(runs(0) && !runs(last));
-	leave(0);
-	leave(last);
-	for (unsigned i = 1; i < last; i++)
-		leave(i);
 }
 
 /* Entries of user 1, with many before them, and one of user 2. */
@@ -322,22 +267,6 @@ TEST(what_looks_at_no_bytes_waits_for_a_free_alone)
 	leave(3);
 }
 
-/* Entry 1 is in the way of entry 2 through the meeting alone, and ends after its root. */
-TEST(nobody_waits_for_a_root_that_goes_and_was_met)
-{
-	struct scheduler_access frees = whole(s.guest, true), kernel = whole(s.guest, true);
-	frees.frees = true;
-	kernel.footprint = true;
-	add(0, frees);
-	add(1, kernel);
-	add(2, whole(s.host, true));
-	ck_assert(runs(0) && !runs(1) && !runs(2));
-	scheduler_forget(s.scheduler, s.guest);
-	ck_assert(runs(1));
-	leave_all(3);
-	ck_assert_uint_eq(record_of(s.host)->n_met_footprints, 0);
-}
-
 /* Entries 2 to 61 wait for entry 0, which stays, and entry 62 waits for entry 1. */
 TEST(many_that_wait_hide_no_one_from_what_it_waits_for)
 {
@@ -354,18 +283,6 @@ TEST(many_that_wait_hide_no_one_from_what_it_waits_for)
 	leave(0);
 	for (unsigned i = 0; i < WAIT; i++)
 		leave(2 + i);
-}
-
-/* Entry 1 reads all, and may not yet; entry 2 reads only what nobody writes. */
-TEST(one_that_reads_all_holds_up_nobody_who_reads)
-{
-	add(0, access(s.other, true, 0, 10));
-	add(1, whole(s.other, false));
-	add(2, access(s.other, false, 10, 20));
-	ck_assert(!runs(1) && runs(2));
-	leave(2);
-	leave(0);
-	leave(1);
 }
 
 TEST(nobody_waits_for_a_root_that_goes)
@@ -572,125 +489,6 @@ TEST(a_short_one_starts_behind_an_exclusive_one_beside_long_ones)
 	ck_assert(runs(LONG + 1));
 	for (unsigned i = 1; i <= LONG + 1; i++)
 		leave(i);
-}
-
-/* Entry 0 writes what the reads wait for, and they wait for entry 1 as well. */
-TEST(reads_that_become_ready_and_do_not_start_hold_up_no_read)
-{
-	enum { READS = 20 };
-	add(0, whole(s.other, true));
-	add(1, whole(s.host, true));
-	for (unsigned i = 2; i < READS; i++) {
-		s.accesses[i][0] = whole(s.other, false);
-		s.accesses[i][1] = whole(s.host, true);
-		s.entries[i].ready = on_ready;
-		scheduler_enter(s.scheduler, &s.entries[i], &s.users[i], s.accesses[i], 2);
-	}
-	add(READS, whole(s.other, false));
-	leave(0);
-	later_turns();
-	ck_assert(!runs(2) && runs(READS));
-	leave(READS);
-	for (unsigned i = 1; i < READS; i++)
-		leave(i);
-}
-
-/* What was put off may go before its turn. */
-TEST(one_that_was_put_off_leaves, .to = 2)
-{
-	enum { READS = 30 };
-	add(0, whole(s.other, true));
-	for (unsigned i = 1; i < READS; i++)
-		add(i, access(s.other, i == 20, 0, 10));
-	leave(0);
-	ck_assert(!runs(15) && s.users[15].put_off);
-	if (_i)
-		scheduler_forget(s.scheduler, s.other);
-	else
-		scheduler_leave(s.scheduler, &s.entries[9]); /* which has not started */
-	later_turns();
-	for (unsigned i = 1; i < READS; i++)
-		if (_i || i != 9) {
-			leave(i);
-			later_turns();
-		}
-}
-
-/* They wait for something else, and others would wait for them. */
-TEST(reads_that_wait_hold_up_no_read)
-{
-	enum { READS = 100 };
-	add(0, whole(s.host, true));
-	for (unsigned i = 1; i <= READS; i++) {
-		s.accesses[i][0] = access(s.other, false, 0, 10);
-		s.accesses[i][1] = whole(s.host, true);
-		s.entries[i].ready = on_ready;
-		scheduler_enter(s.scheduler, &s.entries[i], &s.users[i], s.accesses[i], 2);
-	}
-	add(READS + 1, access(s.other, false, 0, 10));
-	ck_assert(!runs(1) && runs(READS + 1));
-	/* A later read waits for the write, although many reads are between the two. */
-	add(READS + 2, whole(s.other, true));
-	add(READS + 3, access(s.other, false, 0, 10));
-	ck_assert(!runs(READS + 2) && !runs(READS + 3));
-	leave_all(READS + 4);
-}
-
-/* Entry 2 writes what entry 1 is to read, and came after it; it could write already, but for another tensor. */
-TEST(what_came_after_a_read_waits_for_it)
-{
-	struct scheduler_access looks = access(s.host, false, 0, 0);
-	struct tensor_range range = tensor_range_whole(s.host);
-	looks.needs_tensor = true;
-	add(0, whole(s.other, true));
-	add(1, looks);
-	s.accesses[2][0] = whole(s.host, true);
-	s.accesses[2][1] = whole(s.other, true);
-	s.entries[2].ready = on_ready;
-	scheduler_enter(s.scheduler, &s.entries[2], &s.users[2], s.accesses[2], 2);
-	ck_assert(runs(1) && !runs(2));
-	ck_assert(scheduler_read_too(s.scheduler, &s.entries[1], &range));
-	leave(0);
-	ck_assert(!runs(2));
-	leave(1);
-	leave(2);
-}
-
-/* Entry 0 only looked, so that entry 1 started beside it. */
-TEST(a_read_waits_for_a_write_that_came_after_it_and_has_started)
-{
-	struct scheduler_access looks = access(s.host, false, 0, 0);
-	struct tensor_range range = tensor_range_whole(s.host);
-	looks.needs_tensor = true;
-	add(0, looks);
-	add(1, whole(s.host, true));
-	ck_assert(runs(0) && runs(1));
-	ck_assert(!scheduler_read_too(s.scheduler, &s.entries[0], &range));
-	leave(1);
-	leave(0);
-}
-
-/* Entry 3 only looked, and is to read what entry 2 writes. Entry 2 is behind entry 1, its user's, which is
- * exclusive and can begin as soon as entry 3 waits. */
-TEST(one_that_waits_again_passes_the_device_on)
-{
-	struct scheduler_access looks = access(s.host, false, 0, 0);
-	struct tensor_range range = tensor_range_whole(s.host);
-	looks.needs_tensor = true;
-	add(0, whole(s.other, true));
-	add_exclusive(1);
-	s.accesses[2][0] = whole(s.host, true);
-	s.entries[2].ready = on_ready;
-	scheduler_enter(s.scheduler, &s.entries[2], &s.users[1], s.accesses[2], 1);
-	add(3, looks);
-	ck_assert(runs(0) && !runs(1) && !runs(2) && runs(3));
-	leave(0);
-	ck_assert(!runs(1));
-	ck_assert(!scheduler_read_too(s.scheduler, &s.entries[3], &range));
-	for (unsigned i = 1; i < 4; i++) {
-		ck_assert_msg(runs(i), "entry %u never starts", i);
-		leave(i);
-	}
 }
 
 FIXTURE(begin, end)
