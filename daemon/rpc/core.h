@@ -27,9 +27,10 @@ struct rpc_answer {
 /* Where long operations run: threads, or what a test puts in their place. */
 struct rpc_executor {
 	/* Runs work(arg) on another thread, then done(arg) on the thread that called; users take turns where
-	 * there is more work than threads. 0; -ENOMEM: neither will be called. */
-	int (*submit)(void *ctx, struct limits_user *user, void (*work)(void *arg), void (*done)(void *arg),
-		      void *arg);
+	 * there is more work than threads. `waits`: where its user can have no thread, the work waits for one that
+	 * such users share; only for work that ends soon and by itself. 0; -ENOMEM: neither will be called. */
+	int (*submit)(void *ctx, struct limits_user *user, bool waits, void (*work)(void *arg),
+		      void (*done)(void *arg), void *arg);
 	/* Takes back what was submitted for that user with that arg, on the thread that called. True: it had not
 	 * begun, and neither will be called; false: it has, or is not there. NULL: nothing can be taken back. */
 	bool (*withdraw)(void *ctx, struct limits_user *user, void *arg);
@@ -132,10 +133,10 @@ struct rpc_peer {
 
 /* Leaves work(arg), and then done(arg), to a thread as the executor does. False: there is none for it, and the
  * caller does both. */
-static inline bool rpc_submit(const struct rpc *rpc, struct limits_user *user, void (*work)(void *arg),
+static inline bool rpc_submit(const struct rpc *rpc, struct limits_user *user, bool waits, void (*work)(void *arg),
 			      void (*done)(void *arg), void *arg)
 {
-	return rpc->executor.submit && !rpc->executor.submit(rpc->executor.ctx, user, work, done, arg);
+	return rpc->executor.submit && !rpc->executor.submit(rpc->executor.ctx, user, waits, work, done, arg);
 }
 
 /* Whether a loop runs the work that is queued in service->queue; else all of it is run at once. */

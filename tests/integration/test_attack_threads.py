@@ -8,7 +8,24 @@ import select
 import tempfile
 import unittest
 
-from support import Daemon, Endless, Sharer, TestCase, alloc, as_uid, copy, fill, free, pb, ref, run, run_as, wait_for
+from support import (
+    SLOWER,
+    Daemon,
+    Endless,
+    Sharer,
+    TestCase,
+    alloc,
+    as_uid,
+    copy,
+    dims,
+    fill,
+    free,
+    pb,
+    ref,
+    run,
+    run_as,
+    wait_for,
+)
 from test_segments import memfd
 
 OWNERS, FIRST, VICTIM = (13001, 13002), 13003, 13900
@@ -17,6 +34,7 @@ PART = USERS // len(OWNERS)  # that use the same operands: a tensor is granted t
 MIB = 1 << 20
 MANY = 1000
 ATTEMPTS = 5
+LONGEST_MS = 20
 
 
 @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
@@ -166,6 +184,29 @@ class Few(Crowd):
         busy += [self.begin_kernel(OWNERS[0], uids[-1], shape, out) for out in ("one", "two")]
         victim.call(**copy("to", "from"))
         self.cancel(*busy)
+
+    def test_what_looks_at_bytes_waits_for_the_common_thread(self):
+        """Else it would look at 64 MiB of marks on the loop."""
+        uids = range(FIRST, FIRST + PART)
+        shape = self.lend(OWNERS[0], uids)
+        watcher, victim = self.client(), self.client(VICTIM)
+        stride = dims(2 * MIB, 2 * MIB, 2 * MIB, 2)
+        spec = pb.Spec(dtype=pb.INT8, layout=pb.STRIDED, shape=dims(1, 64, 1, MIB), stride=stride, start_npu=0)
+        victim.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(name="x", spec=spec)]))
+        victim.call(write=pb.WriteRequest(tensor=ref("x"), first=0, data=b"1"))
+        self.bound_threads(self.n_threads() + 2)
+        busy = [self.begin_kernel(OWNERS[0], uid, shape) for uid in uids]
+        refused = [client for client in busy if self.is_refused(client)]
+        self.assertTrue(refused)
+        self.is_exhausted(victim.ask(**fill("x", 1)))
+        watcher.call(stat=pb.StatRequest(reset=True))
+        victim.call(open=pb.OpenRequest(tensor=ref("x")))
+        victim.call(list=pb.ListRequest())
+        self.assertIn("never written", victim.ask(seal=pb.SealRequest(tensor=ref("x"))).message)
+        victim.call(**free("x"))
+        longest_ns = watcher.call(stat=pb.StatRequest(details=True)).stat.loop.longest_cpu_ns
+        self.assertLess(longest_ns / 1e6, LONGEST_MS * SLOWER)
+        self.cancel(*[client for client in busy if client not in refused])
 
     def is_exhausted(self, answer):
         self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED, answer)

@@ -103,11 +103,13 @@ static void set_alarm(void *ctx, uint64_t at_ns)
 	((struct daemon *)ctx)->alarm_ns = at_ns;
 }
 
-static int submit(void *ctx, struct limits_user *user, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+static int submit(void *ctx, struct limits_user *user, bool waits, void (*work)(void *arg),
+		  void (*done)(void *arg), void *arg)
 {
 	struct daemon *daemon = ctx;
 
 	(void)user;
+	(void)waits;
 	if (daemon->n_tasks == TASKS_MAX - 1)
 		return -EAGAIN;
 	daemon->tasks[daemon->n_tasks++] = (struct task){work, done, arg, false};
@@ -294,7 +296,8 @@ static bool begin(struct daemon *daemon)
 	daemon->service.limits.stop_percent = 100;
 	daemon->service.limits.any_pins = true;
 	if (daemon->options.threads) {
-		daemon->rpc.executor = (struct rpc_executor){.submit = submit, .withdraw = withdraw, .ctx = daemon};
+		daemon->rpc.executor =
+			(struct rpc_executor){.submit = submit, .withdraw = withdraw, .ctx = daemon};
 		daemon->service.queue.wake = wake;
 		daemon->service.queue.ctx = daemon;
 	}

@@ -101,7 +101,7 @@ static void run_part(struct ending *ending)
 		scheduler_lasts(&ending->rpc->service->scheduler, &ending->entry);
 	/* Between full parts, too, the loop sees to others. */
 	if ((call_is_long(cost) || ending->n == ENDING_PART) &&
-	    rpc_submit(ending->rpc, ending->peer->session->user, forget, on_forgotten, ending))
+	    rpc_submit(ending->rpc, ending->peer->session->user, true, forget, on_forgotten, ending))
 		return;
 	forget(ending);
 	begin_to_free(ending);
@@ -145,7 +145,7 @@ static void begin_part(struct ending *ending)
 void ending_give_up_snapshot(struct rpc *rpc, struct session *session)
 {
 	if (!snapshot_end(session) ||
-	    rpc_submit(rpc, session->user, snapshot_give_back, snapshot_gone, rpc->service))
+	    rpc_submit(rpc, session->user, true, snapshot_give_back, snapshot_gone, rpc->service))
 		return;
 	snapshot_give_back(rpc->service);
 	snapshot_gone(rpc->service);

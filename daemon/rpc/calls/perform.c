@@ -72,7 +72,7 @@ void perform_go_on(struct call *call, int status)
 			npumem_error_clear(&call->rpc->error);
 		if (!call->step.work && pause_step(call))
 			return;
-		if (call->step.is_long && perform_away(call, &call->away, work_step, step_done, call))
+		if (call->step.is_long && perform_away(call, &call->away, true, work_step, step_done, call))
 			return;
 		if (call->step.work)
 			work_step(call);
@@ -163,15 +163,15 @@ static void on_worked(void *arg)
 	rpc->settle(rpc);
 }
 
-bool perform_away(struct call *call, struct call_work *to, void (*work)(void *arg), void (*done)(void *arg),
-		  void *arg)
+bool perform_away(struct call *call, struct call_work *to, bool waits, void (*work)(void *arg),
+		  void (*done)(void *arg), void *arg)
 {
 	if (!call->rpc->executor.submit || !call_outlives_message(call))
 		return false;
 	charge_in_any_case(call);
 	*to = (struct call_work){.call = call, .work = work, .done = done, .arg = arg};
 	runs_plan(&to->run, call->session, call->id, call->method);
-	return rpc_submit(call->rpc, call->session->user, work_away, on_worked, to);
+	return rpc_submit(call->rpc, call->session->user, waits, work_away, on_worked, to);
 }
 
 bool perform_withdraw(struct call_work *work)

@@ -34,10 +34,10 @@ int perform_go_behind(struct call *call, int (*finish)(struct call *call));
  * once. The call's first access needs the root of the tensor. */
 int perform_read_too(struct call *call, const struct tensor *tensor, int (*finish)(struct call *call));
 /* Runs work(arg) on another thread. Then done(arg) runs on the loop's, and the calls that it has made runnable are
- * advanced. Charges the call. `to` is the caller's and stays until done(arg). false: neither will run, as there is
- * no thread, or the call does not outlive its message. */
-bool perform_away(struct call *call, struct call_work *to, void (*work)(void *arg), void (*done)(void *arg),
-		  void *arg);
+ * advanced. Charges the call. `to` is the caller's and stays until done(arg). `waits`: see rpc_executor. false:
+ * neither will run, as there is no thread, or the call does not outlive its message. */
+bool perform_away(struct call *call, struct call_work *to, bool waits, void (*work)(void *arg),
+		  void (*done)(void *arg), void *arg);
 /* Called on a task's thread when the task pauses (true) and when it goes on: a paused request is not noted as
  * running. */
 void perform_note_pause(bool is_paused);

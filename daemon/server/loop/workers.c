@@ -1,6 +1,7 @@
 /* Invariants: no more tasks run than there are slots. A begun task keeps one thread until it ends. There are at
- * least as many threads as users that have tasks, plus the further begun tasks of each user: so a user without a
- * begun task always finds an idle thread. Tasks are taken and given back on the loop's thread only. */
+ * least as many threads as users that have one of their own, plus the further begun tasks of each user, plus the
+ * common thread: so one is idle for a user that has its own and no begun task, and, unless the common one is busy,
+ * for one that has none. Tasks are taken and given back on the loop's thread only. */
 #include "daemon/server/loop/workers.h"
 
 #include <assert.h>
@@ -27,9 +28,9 @@ struct workers_task {
 	void *arg;
 	struct workers_task *next; /* in `granted` or `done` */
 	uv_cond_t *resume;	   /* of one that gave way, until it goes on; NULL: it was not begun, or runs */
-	bool has_slot;
-	uint64_t granted_ns; /* when it was given its slot */
-	uint64_t since_ns;   /* that it runs, or found no other user to give way to */
+	bool has_slot, is_common;  /* is_common: begun on the common thread */
+	uint64_t granted_ns;	   /* when it was given its slot */
+	uint64_t since_ns;	   /* that it runs, or found no other user to give way to */
 };
 
 static _Thread_local struct workers_task *running;
@@ -89,19 +90,28 @@ static struct workers_task *first_task(const struct fair_user *tasks)
 
 static void run_thread(void *arg);
 
-/* Ensures that there is one thread more than those of the users and of the further tasks. False: there is none,
- * and the process may have no more. */
+/* Ensures that there is one thread more than the common one, the users' own and those of the further tasks. False:
+ * there is none, and the process may have no more. */
 static bool ensure_spare_thread(struct workers *workers)
 {
 	const uv_thread_options_t options = {.flags = UV_THREAD_HAS_STACK_SIZE, .stack_size = STACK_BYTES};
 
-	if (workers->n_threads > workers->n_users + workers->n_further)
-		return true;
-	if (workers->n_threads == WORKERS_THREADS_MAX ||
-	    uv_thread_create_ex(&workers->threads[workers->n_threads], &options, run_thread, workers))
-		return false;
-	workers->n_threads++;
+	while (workers->n_threads <= WORKERS_COMMON + workers->n_own + workers->n_further) {
+		if (workers->n_threads == WORKERS_THREADS_MAX ||
+		    uv_thread_create_ex(&workers->threads[workers->n_threads], &options, run_thread, workers))
+			return false;
+		workers->n_threads++;
+	}
 	return true;
+}
+
+static bool ensure_own_thread(struct workers *workers, struct fair_user *tasks)
+{
+	if (!tasks->has_thread && ensure_spare_thread(workers)) {
+		tasks->has_thread = true;
+		workers->n_own++;
+	}
+	return tasks->has_thread;
 }
 
 /* Tasks that gave way are the first in their user's queue. */
@@ -111,11 +121,15 @@ static bool has_begun_task(const struct fair_user *tasks)
 }
 
 /* Whether the user's next task has a thread. A task that gave way has its own. A user without a begun task has the
- * thread that submit ensured. Any other task is a further one: the user gets a thread for it while the user has no
- * more begun tasks than there are threads left for further tasks. */
+ * thread that submit ensured, or the common one. Any other task is a further one: the user gets a thread for it
+ * while the user has no more begun tasks than there are threads left for further tasks. */
 static bool has_thread(struct workers *workers, const struct fair_user *tasks)
 {
-	if (first_task(tasks)->resume || !tasks->n_running)
+	if (first_task(tasks)->resume)
+		return true;
+	if (!tasks->has_thread)
+		return !workers->is_common_busy;
+	if (!tasks->n_running)
 		return true;
 	return tasks->n_running <= workers->further_max - workers->n_further && ensure_spare_thread(workers);
 }
@@ -158,6 +172,8 @@ static void grant(struct workers *workers, struct fair_user *user)
 		uv_cond_signal(task->resume);
 		return;
 	}
+	task->is_common = !user->has_thread;
+	workers->is_common_busy |= task->is_common;
 	workers->n_further += user->n_running > 1;
 	task->next = workers->granted;
 	workers->granted = task;
@@ -259,6 +275,7 @@ static void end_task(struct workers *workers, struct workers_task *task)
 	task->next = NULL;
 	*workers->done_end = task;
 	workers->done_end = &task->next;
+	workers->is_common_busy &= !task->is_common;
 	workers->n_further -= has_begun_task(&task->user->tasks);
 	fill_slots(workers);
 }
@@ -294,7 +311,13 @@ static void run_thread(void *arg)
 
 static void leave(struct workers *workers, struct limits_user *user)
 {
-	workers->n_users -= !--user->tasks.n_works;
+	struct fair_user *tasks = &user->tasks;
+
+	if (--tasks->n_works)
+		return;
+	workers->n_users--;
+	workers->n_own -= tasks->has_thread;
+	tasks->has_thread = false;
 }
 
 static void forget(struct workers *workers, struct workers_task *task)
@@ -334,9 +357,9 @@ static void on_ended(uv_async_t *async)
 	}
 }
 
-static int enlist(struct workers *workers, struct limits_user *user, struct workers_task *task)
+static int enlist(struct workers *workers, struct limits_user *user, bool waits, struct workers_task *task)
 {
-	if (!user->tasks.n_works && !ensure_spare_thread(workers))
+	if (!ensure_own_thread(workers, &user->tasks) && !waits)
 		return -ENOMEM;
 	workers->n_users += !user->tasks.n_works++;
 	fair_queue_add(&workers->queue, &user->tasks, &task->turn);
@@ -346,7 +369,8 @@ static int enlist(struct workers *workers, struct limits_user *user, struct work
 	return 0;
 }
 
-static int submit(void *ctx, struct limits_user *user, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+static int submit(void *ctx, struct limits_user *user, bool waits, void (*work)(void *arg),
+		  void (*done)(void *arg), void *arg)
 {
 	struct workers *workers = ctx;
 	struct workers_task *task = heap_alloc(workers->heap, sizeof(*task));
@@ -356,7 +380,7 @@ static int submit(void *ctx, struct limits_user *user, void (*work)(void *arg), 
 		return -ENOMEM;
 	*task = (struct workers_task){.workers = workers, .user = user, .work = work, .done = done, .arg = arg};
 	uv_mutex_lock(&workers->lock);
-	status = enlist(workers, user, task);
+	status = enlist(workers, user, waits, task);
 	uv_mutex_unlock(&workers->lock);
 	if (status) {
 		heap_free(workers->heap, task);

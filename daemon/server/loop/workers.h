@@ -6,7 +6,8 @@
  * keeps its thread, so there are more threads than slots. Each user that has tasks has one thread for its tasks
  * alone. Users that have several tasks begun share `further_max` more threads. So a task never waits for the end
  * of another user's task. If the process may have no more threads, a user without tasks is refused its first one.
- */
+ * Exception: a task that waits for a thread (rpc_executor) waits for the common thread, which runs one task at a
+ * time. Such tasks are short, and it is there from the beginning. */
 #ifndef SERVER_WORKERS_H
 #define SERVER_WORKERS_H
 
@@ -26,7 +27,8 @@ enum {
 	WORKERS_SLOTS_MAX = STORE_RUNS_MAX - 1,
 	WORKERS_FURTHER_MAX = 2 * WORKERS_SLOTS_MAX + WORKERS_SPARE,
 	WORKERS_USERS_MAX = 1024, /* that have tasks at the same time, at least */
-	WORKERS_THREADS_MAX = WORKERS_USERS_MAX + WORKERS_FURTHER_MAX,
+	WORKERS_COMMON = 1,
+	WORKERS_THREADS_MAX = WORKERS_USERS_MAX + WORKERS_FURTHER_MAX + WORKERS_COMMON,
 };
 
 struct workers_task;
@@ -56,7 +58,9 @@ struct workers {
 	struct workers_task *done, **done_end;	/* have run; the loop calls their `done` */
 	struct workers_activity latest, before; /* of the two users that were active last */
 	unsigned n_threads;
+	unsigned n_own;	    /* threads for the tasks of one user alone */
 	unsigned n_further; /* begun tasks, beyond one for each user that has some */
+	bool is_common_busy;
 	/* Times for which a slot stays free for a user that had a task, or sent something. */
 	uint64_t moment_ns, heard_moment_ns;
 	bool is_closing;

@@ -26,6 +26,7 @@ struct fair_user {
 	uint64_t served_ns;
 	unsigned n_running; /* the server's: works of this user that several servers run now */
 	unsigned n_works;   /* the server's: queued or running */
+	bool has_thread;    /* the server's: there is a thread for its works alone */
 	struct fair_user *next, *prev;
 };
 

@@ -101,7 +101,7 @@ bool chain_start(struct submission *submission, int64_t cost, void (*done)(void 
 	charge_in_any_case(submission->call);
 	atomic_store(&submission->n_begun, 1);
 	submission->is_chain =
-		perform_away(submission->call, &submission->call->away, run_chain, done, submission);
+		perform_away(submission->call, &submission->call->away, false, run_chain, done, submission);
 	if (!submission->is_chain)
 		give_up(submission, 1);
 	return submission->is_chain;

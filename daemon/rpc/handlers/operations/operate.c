@@ -333,7 +333,7 @@ bool operate_run(struct operate *operate, int64_t cost, void (*done)(void *opera
 	struct call *call = operate->call;
 
 	if (call_is_long(cost) || call_waits_for_disk(call, &operate->prepared.op)) {
-		if (perform_away(call, &operate->work, operate_work, done, operate))
+		if (perform_away(call, &operate->work, false, operate_work, done, operate))
 			return true;
 		operate->status = perform_refuse(call, &operate->error);
 		if (operate->status)

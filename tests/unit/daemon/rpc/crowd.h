@@ -85,11 +85,11 @@ static inline void crowd_drained(void *ctx)
 	session_deinit(&peer->session);
 }
 
-static inline int crowd_submit(void *ctx, struct limits_user *user, void (*work)(void *arg),
+static inline int crowd_submit(void *ctx, struct limits_user *user, bool waits, void (*work)(void *arg),
 			       void (*done)(void *arg), void *arg)
 {
-
 	(void)user;
+	(void)waits;
 	(void)ctx;
 	if (crowd.no_threads)
 		return -ENOMEM;

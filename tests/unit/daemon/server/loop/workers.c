@@ -111,12 +111,22 @@ static void done(void *arg)
 	spin(task->done_ns);
 }
 
-static struct task *submit(unsigned user, bool gives_way)
+static int try_submit(unsigned user, bool waits, struct task *task)
+{
+	return desk.executor.submit(desk.executor.ctx, &desk.users[user], waits, work, done, task);
+}
+
+static struct task *submit_as(unsigned user, bool gives_way, bool waits)
 {
 	struct task *task = &desk.tasks[desk.n_tasks++];
 	task->gives_way = gives_way;
-	ck_assert_int_eq(desk.executor.submit(desk.executor.ctx, &desk.users[user], work, done, task), 0);
+	ck_assert_int_eq(try_submit(user, waits, task), 0);
 	return task;
+}
+
+static struct task *submit(unsigned user, bool gives_way)
+{
+	return submit_as(user, gives_way, false);
 }
 
 static void let_go(struct task *task)
@@ -316,7 +326,7 @@ TEST(each_user_has_a_thread, .is_unbounded = true)
 	for (unsigned i = 0; i < MANY; i++)
 		submit(i, true);
 	UNTIL(&desk, atomic_load(&desk.n_begun) == MANY);
-	ck_assert_uint_eq(desk.workers.n_threads, MANY);
+	ck_assert_uint_eq(desk.workers.n_threads, MANY + WORKERS_COMMON);
 	let_all_go();
 	desk_close(&desk);
 	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
@@ -346,7 +356,7 @@ TEST(users_share_further_threads, .is_unbounded = true)
 	let_all_go();
 	desk_close(&desk);
 	ck_assert_uint_eq(desk.workers.n_further, 0);
-	ck_assert_uint_eq(desk.workers.n_threads, 3 + FURTHER);
+	ck_assert_uint_eq(desk.workers.n_threads, 3 + FURTHER + WORKERS_COMMON);
 }
 
 /* Bob's second task finds no further thread. It is begun on his own one, while Alice's task still runs. */
@@ -376,8 +386,7 @@ TEST(without_a_thread_a_first_task_is_refused, .is_unbounded = true)
 	submit(ALICE, true);
 	bob = submit(BOB, true);
 	for (unsigned i = 0; i < 2; i++)
-		ck_assert_int_eq(desk.executor.submit(desk.executor.ctx, &desk.users[CAROL], work, done, &refused),
-				 -ENOMEM);
+		ck_assert_int_eq(try_submit(CAROL, false, &refused), -ENOMEM);
 	let_go(bob);
 	UNTIL(&desk, bob->ended);
 	/* Bob's thread is idle. */
@@ -393,16 +402,75 @@ TEST(without_a_thread_a_first_task_is_refused, .is_unbounded = true)
 	ck_assert(!atomic_load(&refused.began));
 }
 
-TEST(without_any_thread_nothing_is_open, .is_unbounded = true)
+/* Carol and Dave have the common thread, one after the other. */
+TEST(what_waits_for_a_thread_shares_one, .is_unbounded = true)
 {
-	struct desk none = {.n_tasks = 0};
-	ck_assert_int_eq(uv_loop_init(&none.loop), 0);
-	threads_fail_after(0);
-	ck_assert_int_eq(workers_open(&none.workers, &none.loop, &none.queue, &heap_libc, SLOTS), -EAGAIN);
+	enum { DAVE = UIDS };
+	struct task refused = {.ended = false}, *carol[2], *dave;
+	desk_again(&heap_libc, UIDS);
+	threads_fail_after(1);
+	submit(ALICE, true);
+	submit(BOB, true);
+	for (unsigned i = 0; i < 2; i++)
+		carol[i] = submit_as(CAROL, true, true);
+	dave = submit_as(DAVE, true, true);
+	UNTIL(&desk, atomic_load(&desk.n_begun) == 3 && atomic_load(&carol[0]->began));
+	spin(5 * 1000000);
+	ck_assert_int_eq(atomic_load(&desk.n_begun), 3);
+	/* The rest of what Carol has to do is refused still. */
+	ck_assert_int_eq(try_submit(CAROL, false, &refused), -ENOMEM);
+	let_go(carol[0]);
+	UNTIL(&desk, atomic_load(&dave->began));
+	ck_assert(!atomic_load(&carol[1]->began));
+	let_go(dave);
+	UNTIL(&desk, atomic_load(&carol[1]->began));
+	let_all_go();
+	desk_close(&desk);
+	ck_assert_uint_eq(desk.workers.n_threads, 2 + WORKERS_COMMON);
 	threads_fail_never();
-	workers_close(&none.workers);
-	uv_run(&none.loop, UV_RUN_DEFAULT);
-	ck_assert_int_eq(uv_loop_close(&none.loop), 0);
+}
+
+/* Whichever of her tasks ends first. */
+TEST(who_is_on_the_common_thread_may_get_one, .is_unbounded = true)
+{
+	for (unsigned first = 0; first < 2; first++) {
+		struct task *carol[2], *dave;
+		desk_again(&heap_libc, UIDS);
+		threads_fail_after(0);
+		submit(ALICE, true);
+		carol[0] = submit_as(CAROL, true, true);
+		UNTIL(&desk, atomic_load(&carol[0]->began));
+		threads_fail_never();
+		carol[1] = submit(CAROL, true);
+		UNTIL(&desk, atomic_load(&carol[1]->began));
+		ck_assert_uint_eq(desk.workers.n_own, 2);
+		let_go(carol[first]);
+		UNTIL(&desk, carol[first]->ended);
+		ck_assert_uint_eq(desk.workers.n_further, 0);
+		ck_assert_int_eq(desk.workers.is_common_busy, first);
+		threads_fail_after(0);
+		dave = submit_as(UIDS, true, true);
+		let_all_go();
+		UNTIL(&desk, dave->ended);
+		desk_close(&desk);
+		ck_assert_uint_eq(desk.workers.n_own, 0);
+		ck_assert(!desk.workers.is_common_busy);
+		threads_fail_never();
+	}
+}
+
+TEST(without_a_thread_and_the_common_one_nothing_is_open, .is_unbounded = true)
+{
+	for (int n = 0; n < 2; n++) {
+		struct desk none = {.n_tasks = 0};
+		ck_assert_int_eq(uv_loop_init(&none.loop), 0);
+		threads_fail_after(n);
+		ck_assert_int_eq(workers_open(&none.workers, &none.loop, &none.queue, &heap_libc, SLOTS), -EAGAIN);
+		threads_fail_never();
+		workers_close(&none.workers);
+		uv_run(&none.loop, UV_RUN_DEFAULT);
+		ck_assert_int_eq(uv_loop_close(&none.loop), 0);
+	}
 }
 
 /* The loop ends with the last task, paused ones among them, and then the threads can. */
@@ -488,8 +556,7 @@ TEST(without_memory_nothing_is_called, .is_unbounded = true)
 	desk_again(&heap, SLOTS);
 	for (left = 0; left < 1;) {
 		int was = left;
-		ck_assert_int_eq(desk.executor.submit(desk.executor.ctx, &desk.users[ALICE], work, done, &task),
-				 -ENOMEM);
+		ck_assert_int_eq(try_submit(ALICE, true, &task), -ENOMEM);
 		left = was + 1;
 	}
 	ck_assert(!atomic_load(&task.began));

@@ -246,21 +246,23 @@ static void release_shared(void *ctx, const struct segments_memory *memory)
 
 static const struct segments_source source = {.take = take_shared, .release = release_shared};
 
-static int count_work(void *ctx, struct limits_user *user, void (*work)(void *arg), void (*done)(void *arg),
-		      void *arg)
+static int count_work(void *ctx, struct limits_user *user, bool waits, void (*work)(void *arg),
+		      void (*done)(void *arg), void *arg)
 {
 	(void)user;
+	(void)waits;
 	++*(unsigned *)ctx;
 	work(arg);
 	done(arg);
 	return 0;
 }
 
-static int no_memory(void *ctx, struct limits_user *user, void (*work)(void *arg), void (*done)(void *arg),
-		     void *arg)
+static int no_memory(void *ctx, struct limits_user *user, bool waits, void (*work)(void *arg),
+		     void (*done)(void *arg), void *arg)
 {
 	(void)ctx;
 	(void)user;
+	(void)waits;
 	(void)work;
 	(void)done;
 	(void)arg;
