@@ -378,6 +378,8 @@ static void keep_memory(void)
 	mallopt(M_ARENA_MAX, 1);
 	mallopt(M_MMAP_THRESHOLD, BLOCKS_LARGE_BYTES);
 	mallopt(M_TRIM_THRESHOLD, 128 * MIB);
+	/* Else a large block joins all small ones that were freed since the last one, which may be thousands. */
+	mallopt(M_MXFAST, 0);
 }
 
 int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])

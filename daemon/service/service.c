@@ -38,8 +38,6 @@ void service_adopt(struct service *service, struct session *session, struct tens
 	record->changed_at = ++service->changes;
 	if (record_of_base(record))
 		record_of_base(record)->n_views++;
-	else
-		scheduler_add_root(tensor);
 	if (record->name[0]) {
 		names_add(&service->names, record);
 		return;

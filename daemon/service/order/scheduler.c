@@ -275,12 +275,16 @@ bool scheduler_is_clear(const struct scheduler *scheduler, const struct schedule
 	return true;
 }
 
-/* Adds n to n_met_footprints of the roots that this one meets. */
+static struct record *other_record(const struct meeting *meeting)
+{
+	return tensor_owner_room(meeting->other);
+}
+
+/* Adds n to n_met_footprints of the roots that this one meets, also of those that have no owner yet. */
 static void count_footprints(const struct tensor *root, uint32_t n)
 {
 	for (const struct meeting *meeting = meetings_first(root); n && meeting; meeting = meeting->next)
-		if (record_of(meeting->other))
-			record_of(meeting->other)->n_met_footprints += n;
+		other_record(meeting)->n_met_footprints += n;
 }
 
 static void enqueue(struct scheduler_access *access)
@@ -548,11 +552,13 @@ void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 	pass_on_to_all(scheduler);
 }
 
-void scheduler_add_root(const struct tensor *root)
+void scheduler_add_root(struct tensor *root)
 {
+	struct record *record = tensor_owner_room(root);
+
+	record->n_met_footprints = 0;
 	for (const struct meeting *meeting = meetings_first(root); meeting; meeting = meeting->next)
-		if (record_of(meeting->other))
-			record_of(root)->n_met_footprints += record_of(meeting->other)->n_footprints;
+		record->n_met_footprints += other_record(meeting)->n_footprints;
 }
 
 void scheduler_forget(struct scheduler *scheduler, const struct tensor *root)

@@ -61,8 +61,8 @@ void scheduler_pauses(struct scheduler *scheduler, struct scheduler_entry *entry
 /* Removes an entry that has ended or was given up. */
 void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry);
 
-/* A new root, which may meet others whose queues are not empty. */
-void scheduler_add_root(const struct tensor *root);
+/* A root that has its place, and may not have an owner yet: it may meet others whose queues are not empty. */
+void scheduler_add_root(struct tensor *root);
 /* A root or view is freed: entries do not wait for accesses to it any more. */
 void scheduler_forget(struct scheduler *scheduler, const struct tensor *tensor);
 

@@ -171,6 +171,7 @@ int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error)
 	if (status)
 		return status;
 	alloc->refused = 0;
+	alloc->n_in_order = 0;
 	alloc->lacks_places = false;
 	device_alloc_begin(&alloc->device, alloc->session->service->device, alloc->requests, alloc->n,
 			   alloc->tensors);
@@ -269,6 +270,9 @@ static int place(struct tensors_alloc *alloc, int64_t *steps, struct npumem_erro
 	places_before(session, alloc->requests, alloc->n, &alloc->places);
 	device_room(session->service->device, &free_bytes, &alloc->largest);
 	status = device_alloc_step(&alloc->device, steps, &context);
+	/* In steps, as each of them may meet hundreds. */
+	for (; alloc->n_in_order < alloc->device.i; alloc->n_in_order++)
+		scheduler_add_root(alloc->tensors[alloc->n_in_order]);
 	if (status == -EAGAIN)
 		return check_held(alloc, claims, error);
 	return status ? status : check_again(alloc, claims, error);

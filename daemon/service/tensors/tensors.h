@@ -35,6 +35,7 @@ struct tensors_alloc {
 	uint64_t held[LIMITS_N]; /* charged to its user between two steps */
 	int refused;		 /* its status, while what it has is released; else 0 */
 	bool lacks_places;	 /* it is refused as no places would be left for others */
+	unsigned n_in_order;	 /* tensors of which the scheduler knows what they meet */
 	struct device_alloc device;
 };
 int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error);

@@ -230,6 +230,22 @@ TEST(a_kernel_beside_a_guest_that_is_being_placed)
 	s.guest->owner = owner;
 }
 
+TEST(a_kernel_beside_a_guest_that_has_its_place_and_no_owner_yet)
+{
+	struct scheduler_access kernel = whole(s.host, true);
+	void *owner = s.guest->owner;
+	kernel.footprint = true;
+	s.guest->owner = NULL;
+	scheduler_add_root(s.guest);
+	add(0, kernel);
+	s.guest->owner = owner;
+	add(1, whole(s.guest, false));
+	ck_assert(runs(0) && !runs(1));
+	leave(0);
+	leave(1);
+	ck_assert_uint_eq(record_of(s.guest)->n_met_footprints, 0);
+}
+
 /* It had no queue that the kernel's arrival could have counted in. */
 TEST(a_guest_that_comes_while_a_kernel_runs_waits_for_it)
 {
