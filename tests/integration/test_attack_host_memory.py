@@ -7,7 +7,7 @@ import socket
 import time
 import unittest
 
-from support import HungUp, TestCase, dims, encode_length, fill, pb, read, rss_bytes, run
+from support import HungUp, TestCase, fill, pb, read, rss_bytes, run
 
 # What is freed is to be free under the address sanitizer, too.
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
@@ -57,38 +57,6 @@ class UnreadReplies(HostMemory):
             with contextlib.suppress(HungUp, ConnectionError):
                 answer = client.receive()
                 self.assertIn(answer.status, (pb.OK, pb.RESOURCE_EXHAUSTED), answer.message)
-        self.assert_alive()
-
-
-class UnfinishedFrames(HostMemory):
-    options = ("--npu-bytes", str(MIB), "--limit", f"request_bytes={128 * MIB}")
-
-    def test_frames_that_are_not_finished_are_charged(self):
-        before = rss_bytes(self.pid())
-        begun = encode_length(15 * MIB) + bytes(15 * MIB - 1)
-        clients = [self.client(ALICE) for _ in range(40)]
-        for client in clients:
-            client.sock.settimeout(0.1)
-            with contextlib.suppress(OSError):  # refused, or not read any further
-                client.sock.sendall(begun)
-        self.assert_bounded(before, 128 + 64, 0.5)
-
-
-class Searches(HostMemory):
-    options = ("--npus", "1", "--npu-bytes", str(8 * MIB), "--allow-unchecked-reuse")
-    options += ("--limit", f"request_bytes={MIB}")
-
-    def test_a_search_for_a_place_over_others_is_charged(self):
-        alice = self.client(ALICE)
-        alice.alloc("all", (1, 1, 1, 8 * MIB))
-        # A bit for each byte that the tensor spans, three times and for as many offsets.
-        for w, refused in ((400, "no room"), (MIB, "request_bytes")):
-            spec = pb.Spec(dtype=pb.INT8, layout=pb.STRIDED, shape=dims(1, 1, 1, w), stride=dims(1, 1, 1, 3))
-            allocation = pb.Allocation(spec=spec, reuse=pb.UNCHECKED, dma_only=True)
-            answer = alice.ask(alloc=pb.AllocRequest(tensors=[allocation]))
-            self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED)
-            self.assertIn(refused, answer.message)
-        self.assertEqual(alice.names(), ["all"])
         self.assert_alive()
 
 

@@ -1,8 +1,6 @@
 """What a uid may have, and what one client's abuse leaves of the service for another."""
 
 import collections
-import contextlib
-import fcntl
 import os
 import resource
 import signal
@@ -10,7 +8,7 @@ import socket
 import time
 import unittest
 
-from support import Client, HungUp, TestCase, dims, fork, frame, pb, run_as, wait_for
+from support import Client, TestCase, dims, fork, frame, pb, run_as, wait_for
 
 ALICE, BOB = 12001, 12002
 
@@ -35,93 +33,6 @@ class InFlight(TestCase):
         calls = {call.call: call for call in client.call(stat=pb.StatRequest(details=True)).stat.calls}
         self.assertEqual(calls["fill"].statuses[pb.RESOURCE_EXHAUSTED], len(refused))
         self.assert_alive()
-
-
-class Limits(TestCase):
-    options = (
-        "--limit", "tensors=5", "--limit", "device_bytes=1000000", "--limit-uid", f"{BOB}:tensors=2",
-        "--limit", "segment_bytes=8192", "--limit-uid", f"{BOB}:sessions=3",
-    )
-
-    def setUp(self):
-        super().setUp()
-        self.watcher = self.client()
-        self.watcher.stat()
-
-    def as_uid(self, uid, function):
-        def child():
-            with Client(self.daemon.path) as client:
-                function(client)
-            return "well"
-
-        self.assertEqual(run_as(uid, child), "well")
-        wait_for(lambda: self.watcher.stat().sessions == 1)  # what ends changes others' figures
-
-    def refused(self, client, words, **call):
-        before = client.stat()
-        response = client.ask(**call)
-        assert response.status == pb.RESOURCE_EXHAUSTED and words in response.message, response
-        assert client.stat() == before
-
-    def allocation(self, n=1, w=16):
-        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 8, 1, w))
-        return pb.AllocRequest(tensors=[pb.Allocation(spec=spec)] * n)
-
-    def test_tensors_and_bytes(self):
-        def alice(client):
-            client.call(alloc=self.allocation(3))
-            self.refused(client, f"uid {ALICE} has 3 tensors, and 3 more would pass its limit of 5", alloc=self.allocation(3))
-            base = client.call(alloc=self.allocation(1)).allocated.tensors[0]
-            client.call(view=pb.ViewRequest(tensor=pb.Ref(handle=base.handle), to=dims(1, 4, 1, 16)))
-            view = pb.ViewRequest(tensor=pb.Ref(handle=base.handle), to=dims(1, 4, 1, 16))
-            self.refused(client, "has 5 tensors", view=view)
-            client.call(free=pb.FreeRequest(tensors=[pb.Ref(handle=base.handle)]))
-            self.refused(client, "device_bytes", alloc=self.allocation(1, 20000))
-            client.call(alloc=self.allocation(2))
-
-        def bob(client):
-            client.call(alloc=self.allocation(2))
-            self.refused(client, f"uid {BOB} has 2 tensors, and 1 more would pass its limit of 2", alloc=self.allocation(1))
-
-        self.as_uid(ALICE, alice)
-        self.as_uid(BOB, bob)
-        # A session's end gives everything back.
-        self.as_uid(ALICE, lambda client: client.call(alloc=self.allocation(5)))
-
-    def test_segments(self):
-        def alice(client):
-            for n, status in ((4096, pb.OK), (8192, pb.RESOURCE_EXHAUSTED), (4096, pb.OK), (4096, pb.RESOURCE_EXHAUSTED)):
-                fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
-                os.posix_fallocate(fd, 0, n)
-                fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-                client.id += 1
-                socket.send_fds(client.sock, [frame(pb.Request(id=client.id, share=pb.ShareRequest()))], [fd])
-                response = client.receive()
-                assert response.status == status, response
-                os.close(fd)
-
-        self.as_uid(ALICE, alice)
-
-    def test_sessions(self):
-        def bob(client):
-            others = [Client(self.daemon.path) for _ in range(2)]
-            for other in others:
-                other.stat()
-            late = Client(self.daemon.path)
-            response = late.receive()
-            assert response.id == 0 and response.status == pb.RESOURCE_EXHAUSTED, response
-            assert "has 3 sessions" in response.message, response
-            others[0].close()
-
-            def is_served():  # the daemon may see the newcomer before the one that has gone
-                with Client(self.daemon.path) as other, contextlib.suppress(ConnectionError, HungUp):
-                    other.send(stat=pb.StatRequest())
-                    return other.receive().status == pb.OK
-                return False
-
-            wait_for(is_served)
-
-        self.as_uid(BOB, bob)
 
 
 class Shared(TestCase):
