@@ -125,6 +125,7 @@ static inline void door_close(struct door *door)
 		close(door->listener);
 	unlink(door->name.sun_path);
 	rmdir(door->directory);
+	*door = (struct door){.listener = -1, .peer = {.fd = -1}};
 }
 
 #endif

@@ -2,17 +2,17 @@
 #include <sys/stat.h>
 
 #include "client/lib/connection/engine/engine.h"
-#include "tests/unit/client/lib/door.h"
+#include "tests/unit/client/lib/one_door.h"
 
-static void fill(const struct door *door, int64_t value, struct told *told)
+static void fill(int64_t value, struct told *told)
 {
-	ck_assert_int_eq(npumem_fill_async(door->peer.npumem, 1, value, told_callback, told, NULL, NULL), 0);
+	ck_assert_int_eq(npumem_fill_async(door.peer.npumem, 1, value, told_callback, told, NULL, NULL), 0);
 }
 
 /* The next request is a fill of `value`. Returns its id. */
-static uint64_t expect_fill(const struct door *door, int64_t value, bool again, uint64_t below)
+static uint64_t expect_fill(int64_t value, bool again, uint64_t below)
 {
-	Npumem__V1__Request *request = door_request(door);
+	Npumem__V1__Request *request = door_request(&door);
 	uint64_t id = request->id;
 	ck_assert_int_eq(request->call_case, NPUMEM__V1__REQUEST__CALL_FILL);
 	ck_assert_int_eq(request->fill->integer, value);
@@ -22,62 +22,58 @@ static uint64_t expect_fill(const struct door *door, int64_t value, bool again, 
 	return id;
 }
 
-static void expect_done(const struct door *door, uint64_t id, struct told *told)
+static void expect_done(uint64_t id, struct told *told)
 {
 	ck_assert_int_eq(told->times, 0);
-	peer_done(&door->peer, id, (int64_t)id);
-	ck_assert_int_eq(door_process(door), 0);
+	peer_done(&door.peer, id, (int64_t)id);
+	ck_assert_int_eq(door_process(&door), 0);
 	ck_assert_int_eq(told->times, 1);
 	ck_assert_int_eq(told->status, 0);
 	ck_assert_int_eq(told->macs, (int64_t)id);
 }
 
-static void expect_over(struct door *door, struct told *told, const char *why)
+static void expect_over(struct told *told, const char *why)
 {
 	struct npumem_error error = {0};
-	for (int waited = 0; !npumem_process(door->peer.npumem, &error); waited++) {
-		struct pollfd pollfd = {.fd = npumem_fd(door->peer.npumem), .events = POLLIN};
+	for (int waited = 0; !npumem_process(door.peer.npumem, &error); waited++) {
+		struct pollfd pollfd = {.fd = npumem_fd(door.peer.npumem), .events = POLLIN};
 		ck_assert_int_lt(waited, DOOR_PATIENCE_MS);
 		if (!poll(&pollfd, 1, 0))
-			skip_ms(npumem_timeout(door->peer.npumem));
+			skip_ms(npumem_timeout(door.peer.npumem));
 	}
 	ck_assert_int_eq(error.status, NPUMEM_UNAVAILABLE);
 	ck_assert_msg(strstr(error.message, why) != NULL, "\"%s\" does not say \"%s\"", error.message, why);
 	ck_assert_int_eq(told->times, 1);
 	ck_assert_int_eq(told->status, NPUMEM_UNAVAILABLE);
 	ck_assert_str_eq(told->message, error.message);
-	ck_assert_int_eq(npumem_stat(door->peer.npumem, NULL, NULL), NPUMEM_UNAVAILABLE);
-	door_close(door);
+	ck_assert_int_eq(npumem_stat(door.peer.npumem, NULL, NULL), NPUMEM_UNAVAILABLE);
 }
 
 TEST(what_was_not_answered_is_sent_again)
 {
 	struct told told[4] = {{0}};
-	struct door door;
-	door_open(&door);
 	/* The first request is that for the token. */
 	for (unsigned i = 0; i < 3; i++)
-		fill(&door, i, &told[i]);
+		fill(i, &told[i]);
 	for (unsigned i = 0; i < 3; i++)
-		ck_assert_uint_eq(expect_fill(&door, i, false, 2), i + 2);
-	expect_done(&door, 3, &told[1]);
+		ck_assert_uint_eq(expect_fill(i, false, 2), i + 2);
+	expect_done(3, &told[1]);
 	door_cut(&door);
 	ck_assert_int_eq(door_process(&door), 0);
 	ck_assert_uint_eq(npumem_in_flight(door.peer.npumem), 2);
 	/* Sent while there is nobody: not a second time. */
-	fill(&door, 3, &told[3]);
+	fill(3, &told[3]);
 	door_let_in(&door);
-	ck_assert_uint_eq(expect_fill(&door, 0, true, 2), 2);
-	ck_assert_uint_eq(expect_fill(&door, 2, true, 2), 4);
-	ck_assert_uint_eq(expect_fill(&door, 3, false, 2), 5);
-	expect_done(&door, 5, &told[3]);
-	expect_done(&door, 2, &told[0]);
-	expect_done(&door, 4, &told[2]);
-	fill(&door, 4, &told[0]);
+	ck_assert_uint_eq(expect_fill(0, true, 2), 2);
+	ck_assert_uint_eq(expect_fill(2, true, 2), 4);
+	ck_assert_uint_eq(expect_fill(3, false, 2), 5);
+	expect_done(5, &told[3]);
+	expect_done(2, &told[0]);
+	expect_done(4, &told[2]);
+	fill(4, &told[0]);
 	told[0].times = 0;
 	/* 6 was the one with the token. */
-	expect_done(&door, expect_fill(&door, 4, false, 7), &told[0]);
-	door_close(&door);
+	expect_done(expect_fill(4, false, 7), &told[0]);
 }
 
 /* Reads of a few bytes and of many, which go where they belong as they come. */
@@ -93,7 +89,7 @@ static uint8_t *done_frame(uint64_t id, uint8_t *data, size_t bytes, size_t *n)
 }
 
 /* Answers to `ids`, of which the connection gets the first `cut` bytes. Returns whether that was not all. */
-static bool answer_reads(const struct door *door, const uint64_t ids[2], size_t cut)
+static bool answer_reads(const uint64_t ids[2], size_t cut)
 {
 	static uint8_t data[MANY];
 	size_t n[2], at = 0;
@@ -102,7 +98,7 @@ static bool answer_reads(const struct door *door, const uint64_t ids[2], size_t 
 	for (unsigned i = 0; i < 2; i++) {
 		uint8_t *frame = done_frame(ids[i], data, i ? MANY : FEW, &n[i]);
 		size_t left = cut - at < n[i] ? cut - at : n[i];
-		peer_write(&door->peer, frame, left);
+		peer_write(&door.peer, frame, left);
 		at += left;
 		free(frame);
 	}
@@ -112,9 +108,7 @@ static bool answer_reads(const struct door *door, const uint64_t ids[2], size_t 
 TEST(a_cut_at_every_byte_of_the_answers)
 {
 	static uint8_t few[FEW], many[MANY];
-	struct door door;
 	bool was_cut = true;
-	door_open(&door);
 	/* Of many bytes in a row not each, but those where something begins. */
 	for (size_t cut = 0; was_cut; cut += cut > 80 ? 997 : 1) {
 		struct told told[2] = {{0}};
@@ -138,7 +132,7 @@ TEST(a_cut_at_every_byte_of_the_answers)
 			if (times == 2 || told[0].times)
 				break;
 			/* Twice at the same place. */
-			was_cut = answer_reads(&door, ids, cut);
+			was_cut = answer_reads(ids, cut);
 			if (!was_cut)
 				break;
 			door_process(&door);
@@ -155,7 +149,7 @@ TEST(a_cut_at_every_byte_of_the_answers)
 			peer_write(&door.peer, frame, n);
 			free(frame);
 		} else if (was_cut) {
-			answer_reads(&door, ids, SIZE_MAX);
+			answer_reads(ids, SIZE_MAX);
 		}
 		for (unsigned i = 0; i < 3; i++)
 			ck_assert_int_eq(door_process(&door), 0);
@@ -164,14 +158,11 @@ TEST(a_cut_at_every_byte_of_the_answers)
 		for (unsigned i = 0; i < MANY; i++)
 			ck_assert(many[i] == (uint8_t)(i * 7) && (i >= FEW || few[i] == many[i]));
 	}
-	door_close(&door);
 }
 
 TEST(a_cut_at_every_byte_of_being_let_in)
 {
-	struct door door;
 	size_t n = 100;
-	door_open(&door);
 	Npumem__V1__Resumed resumed = {
 		MESSAGE(resumed),
 		.token = (ProtobufCBinaryData){strlen(DOOR_TOKEN), (uint8_t *)(uintptr_t)DOOR_TOKEN},
@@ -180,7 +171,7 @@ TEST(a_cut_at_every_byte_of_being_let_in)
 					 .resumed = &resumed};
 	for (size_t cut = 0; cut < n; cut++) {
 		struct told told = {.times = 0};
-		fill(&door, 5, &told);
+		fill(5, &told);
 		ck_assert_int_eq(door_process(&door), 0);
 		door_cut(&door);
 		door_accept(&door);
@@ -197,10 +188,9 @@ TEST(a_cut_at_every_byte_of_being_let_in)
 		door_let_in(&door);
 		Npumem__V1__Request *request = door_request(&door);
 		ck_assert(request->again && request->fill && request->fill->integer == 5);
-		expect_done(&door, request->id, &told);
+		expect_done(request->id, &told);
 		npumem__v1__request__free_unpacked(request, NULL);
 	}
-	door_close(&door);
 }
 
 /* ---- who does not go on ---- */
@@ -208,13 +198,11 @@ TEST(a_cut_at_every_byte_of_being_let_in)
 static void not_let_in(int status, const char *why, const char *told_why)
 {
 	struct told told = {.times = 0};
-	struct door door;
-	door_open(&door);
-	fill(&door, 5, &told);
+	fill(5, &told);
 	door_cut(&door);
 	door_accept(&door);
 	peer_refuse(&door.peer, door_knock(&door, true), status, why);
-	expect_over(&door, &told, told_why);
+	expect_over(&told, told_why);
 }
 
 TEST(a_daemon_without_this_session)
@@ -234,11 +222,10 @@ TEST(no_token)
 {
 	for (unsigned how = 0; how < 5; how++) {
 		struct told told[2] = {{0}};
-		struct door door;
-		door_open_with(&door, &memory_libc, how == 3 ? NPUMEM_NO_RESUME : 0);
-		fill(&door, 5, &told[0]);
+		door_again(how == 3 ? NPUMEM_NO_RESUME : 0);
+		fill(5, &told[0]);
 		uint64_t asked = how == 3 ? 0 : door_knock(&door, false);
-		expect_fill(&door, 5, false, how == 3 ? 0 : 2);
+		expect_fill(5, false, how == 3 ? 0 : 2);
 		if (how == 0)
 			door_resumed(&door, asked, "", 0);
 		else if (how == 1)
@@ -247,12 +234,12 @@ TEST(no_token)
 			door_resumed(&door, asked, DOOR_TOKEN, 0);
 		ck_assert_int_eq(door_process(&door), 0);
 		if (how < 4) {
-			fill(&door, 6, &told[1]);
-			expect_fill(&door, 6, false, 0);
-			expect_done(&door, how == 3 ? 2 : 3, &told[1]);
+			fill(6, &told[1]);
+			expect_fill(6, false, 0);
+			expect_done(how == 3 ? 2 : 3, &told[1]);
 		}
 		door_cut(&door);
-		expect_over(&door, &told[0], "the daemon closed the connection");
+		expect_over(&told[0], "the daemon closed the connection");
 	}
 }
 
@@ -260,11 +247,10 @@ TEST(nobody_comes)
 {
 	for (unsigned how = 0; how < 4; how++) {
 		struct told told = {.times = 0};
-		struct door door;
-		door_open_with(&door, &memory_libc, how % 2 ? 300 : 40);
+		door_again(how % 2 ? 300 : 40);
 		door_resumed(&door, door_knock(&door, false), DOOR_TOKEN, 30);
 		ck_assert_int_eq(door_process(&door), 0);
-		fill(&door, 5, &told);
+		fill(5, &told);
 		if (how == 0) { /* nobody is there */
 			close(door.listener);
 			door.listener = -1;
@@ -277,7 +263,7 @@ TEST(nobody_comes)
 			door_accept(&door);
 			door_cut(&door);
 		}
-		expect_over(&door, &told, "no daemon at /tmp/npumem-door-");
+		expect_over(&told, "no daemon at /tmp/npumem-door-");
 	}
 }
 
@@ -287,10 +273,10 @@ TEST(somebody_else)
 					   "makes no sense", "makes no sense"};
 	for (unsigned how = 0; how < 5; how++) {
 		struct told told = {.times = 0};
-		struct door door;
+		door_end(&door);
 		door_open(&door);
-		fill(&door, 5, &told);
-		uint64_t id = expect_fill(&door, 5, false, 2);
+		fill(5, &told);
+		uint64_t id = expect_fill(5, false, 2);
 		door_cut(&door);
 		door_accept(&door);
 		uint64_t knock = door_knock(&door, true);
@@ -304,7 +290,7 @@ TEST(somebody_else)
 			peer_done(&door.peer, knock, 3);
 		else
 			door_resumed(&door, knock, "", 30);
-		expect_over(&door, &told, whys[how]);
+		expect_over(&told, whys[how]);
 	}
 }
 
@@ -313,11 +299,10 @@ TEST(somebody_else)
 TEST(who_listens_is_another)
 {
 	struct told told = {.times = 0};
-	struct door door;
-	door_open_with(&door, &memory_libc, 300);
+	door_again(300);
 	door_resumed(&door, door_knock(&door, false), DOOR_TOKEN, 30);
 	ck_assert_int_eq(door_process(&door), 0);
-	fill(&door, 5, &told);
+	fill(5, &told);
 	close(door.listener);
 	door_cut(&door);
 	unlink(door.name.sun_path);
@@ -334,25 +319,23 @@ TEST(who_listens_is_another)
 	door_accept(&door);
 	char byte;
 	ck_assert_int_eq((int)recv(door.peer.fd, &byte, 1, 0), 0);
-	expect_over(&door, &told, "who listens there is not uid");
+	expect_over(&told, "who listens there is not uid");
 }
 
 /* Each daemon that gets this request ends. */
 TEST(a_request_that_no_daemon_survives)
 {
 	struct told told = {.times = 0};
-	struct door door;
 	unsigned times = 0;
-	door_open(&door);
-	fill(&door, 5, &told);
+	fill(5, &told);
 	for (; !told.times && times < 100; times++) {
-		expect_fill(&door, 5, times > 0, 2);
+		expect_fill(5, times > 0, 2);
 		door_cut(&door);
 		if (!door_process(&door))
 			door_let_in(&door);
 	}
 	ck_assert_uint_lt(times, 100);
-	expect_over(&door, &told, "the daemon closed the connection");
+	expect_over(&told, "the daemon closed the connection");
 }
 
 /* ---- a daemon that goes down in an orderly way ---- */
@@ -360,14 +343,12 @@ TEST(a_request_that_no_daemon_survives)
 TEST(what_is_refused_on_the_way_down)
 {
 	struct told told[2] = {{0}};
-	struct door door;
-	door_open(&door);
-	fill(&door, 1, &told[0]);
-	fill(&door, 2, &told[1]);
+	fill(1, &told[0]);
+	fill(2, &told[1]);
 	ck_assert_int_eq(door_process(&door), 0);
 	peer_goes_down(&door.peer, 2);
 	ck_assert_int_eq(door_process(&door), 0);
-	expect_done(&door, 3, &told[1]);
+	expect_done(3, &told[1]);
 	ck_assert_int_eq(told[0].times, 0);
 	peer_refuse(&door.peer, 0, NPUMEM_UNAVAILABLE, "the daemon is going down");
 	door_cut(&door);
@@ -377,53 +358,46 @@ TEST(what_is_refused_on_the_way_down)
 	ck_assert_int_eq(door_process(&door), 0);
 	door_cut(&door);
 	door_let_in(&door);
-	ck_assert_uint_eq(expect_fill(&door, 1, true, 2), 2);
-	expect_done(&door, 2, &told[0]);
-	door_close(&door);
+	ck_assert_uint_eq(expect_fill(1, true, 2), 2);
+	expect_done(2, &told[0]);
 }
 
 TEST(a_daemon_that_says_it_ends_and_does_not)
 {
 	struct told told = {.times = 0};
-	struct door door;
-	door_open_with(&door, &memory_libc, 40);
+	door_again(40);
 	door_resumed(&door, door_knock(&door, false), DOOR_TOKEN, 30);
-	fill(&door, 1, &told);
+	fill(1, &told);
 	ck_assert_int_eq(door_process(&door), 0);
 	peer_goes_down(&door.peer, 2);
-	expect_over(&door, &told, "is going down, and does not end");
+	expect_over(&told, "is going down, and does not end");
 }
 
 /* It is an answer like any other, at once, and the connection goes on. */
 TEST(what_is_unavailable_from_a_daemon_that_stays)
 {
 	struct told told[2] = {{0}};
-	struct door door;
-	door_open(&door);
-	fill(&door, 1, &told[0]);
-	fill(&door, 2, &told[1]);
+	fill(1, &told[0]);
+	fill(2, &told[1]);
 	ck_assert_int_eq(door_process(&door), 0);
 	peer_refuse(&door.peer, 2, NPUMEM_UNAVAILABLE, "another one has it");
 	ck_assert_int_eq(door_process(&door), 0);
 	ck_assert_int_eq(told[0].times, 1);
 	ck_assert_int_eq(told[0].status, NPUMEM_UNAVAILABLE);
 	ck_assert_str_eq(told[0].message, "another one has it");
-	ck_assert_uint_eq(expect_fill(&door, 1, false, 2), 2);
-	ck_assert_uint_eq(expect_fill(&door, 2, false, 2), 3);
-	expect_done(&door, 3, &told[1]);
+	ck_assert_uint_eq(expect_fill(1, false, 2), 2);
+	ck_assert_uint_eq(expect_fill(2, false, 2), 3);
+	expect_done(3, &told[1]);
 	ck_assert_int_eq(npumem_timeout(door.peer.npumem), -1);
-	door_close(&door);
 }
 
 /* What the daemon ends the connection for would be so again. */
 TEST(an_end_that_is_meant)
 {
 	struct told told = {.times = 0};
-	struct door door;
-	door_open(&door);
-	fill(&door, 1, &told);
+	fill(1, &told);
 	ck_assert_int_eq(door_process(&door), 0);
 	peer_refuse(&door.peer, 0, NPUMEM_RESOURCE_EXHAUSTED, "answers are not read");
 	door_cut(&door);
-	expect_over(&door, &told, "answers are not read");
+	expect_over(&told, "answers are not read");
 }

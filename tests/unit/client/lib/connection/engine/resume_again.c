@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "client/lib/connection/clock.h"
-#include "tests/unit/client/lib/door.h"
+#include "tests/unit/client/lib/one_door.h"
 
 /* A frame is cut no further than its first byte, with which an fd comes. */
 static int take_fd(const struct peer *peer)
@@ -26,20 +26,20 @@ static int take_fd(const struct peer *peer)
 }
 
 /* The next request is a share of the memory at `base`, as segment `id` (0: a new one). Returns its id. */
-static uint64_t expect_share(const struct door *door, uint64_t segment, bool again, const void *base)
+static uint64_t expect_share(uint64_t segment, bool again, const void *base)
 {
-	struct pollfd pollfd = {.fd = door->peer.fd, .events = POLLIN};
+	struct pollfd pollfd = {.fd = door.peer.fd, .events = POLLIN};
 	struct stat stat;
 	char bytes[8];
-	door_process(door);
+	door_process(&door);
 	ck_assert_int_eq(poll(&pollfd, 1, DOOR_PATIENCE_MS), 1);
-	int fd = take_fd(&door->peer);
+	int fd = take_fd(&door.peer);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(fstat(fd, &stat), 0);
 	ck_assert_int_eq((int)stat.st_size, 4096);
 	ck_assert(!base || (pread(fd, bytes, 8, 0) == 8 && !memcmp(bytes, base, 8)));
 	close(fd);
-	Npumem__V1__Request *request = peer_request(&door->peer);
+	Npumem__V1__Request *request = peer_request(&door.peer);
 	uint64_t id = request->id;
 	ck_assert_int_eq(request->call_case, NPUMEM__V1__REQUEST__CALL_SHARE);
 	ck_assert_uint_eq(request->share->segment, segment);
@@ -48,19 +48,19 @@ static uint64_t expect_share(const struct door *door, uint64_t segment, bool aga
 	return id;
 }
 
-static void answer_share(const struct door *door, uint64_t id, uint64_t segment)
+static void answer_share(uint64_t id, uint64_t segment)
 {
 	Npumem__V1__Shared shared = {MESSAGE(shared), .segment = segment, .bytes = 4096};
-	PEER_ANSWER(&door->peer, id, shared, SHARED, &shared);
+	PEER_ANSWER(&door.peer, id, shared, SHARED, &shared);
 }
 
 /* Answers the next request, which is of this kind, with an empty result. */
-static void expect_and_answer(const struct door *door, Npumem__V1__Request__CallCase call, bool again)
+static void expect_and_answer(Npumem__V1__Request__CallCase call, bool again)
 {
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Subscribed subscribed = NPUMEM__V1__SUBSCRIBED__INIT;
 	Npumem__V1__Unshared unshared = NPUMEM__V1__UNSHARED__INIT;
-	Npumem__V1__Request *request = door_request(door);
+	Npumem__V1__Request *request = door_request(&door);
 	ck_assert_int_eq(request->call_case, call);
 	ck_assert_int_eq(request->again, again);
 	response.id = request->id;
@@ -74,8 +74,8 @@ static void expect_and_answer(const struct door *door, Npumem__V1__Request__Call
 		response.subscribed = &subscribed;
 	}
 	npumem__v1__request__free_unpacked(request, NULL);
-	peer_answer(&door->peer, &response);
-	ck_assert_int_eq(door_process(door), 0);
+	peer_answer(&door.peer, &response);
+	ck_assert_int_eq(door_process(&door), 0);
 }
 
 static void keep_segment(void *context, const struct npumem_answer *answer)
@@ -88,16 +88,14 @@ static void keep_segment(void *context, const struct npumem_answer *answer)
 TEST(segments_keep_their_ids)
 {
 	const struct npumem_segment *segments[3] = {NULL};
-	struct door door;
-	door_open(&door);
 	for (unsigned i = 0; i < 3; i++)
 		ck_assert_int_eq(npumem_segment_create_async(door.peer.npumem, 4096, keep_segment, &segments[i],
 							     NULL, NULL),
 				 0);
 	/* The third is not answered: it is asked for as it was. */
 	for (unsigned i = 0; i < 2; i++)
-		answer_share(&door, expect_share(&door, 0, false, NULL), 50 + i);
-	expect_share(&door, 0, false, NULL);
+		answer_share(expect_share(0, false, NULL), 50 + i);
+	expect_share(0, false, NULL);
 	ck_assert_int_eq(door_process(&door), 0);
 	ck_assert(segments[0] && segments[1] && !segments[2]);
 	memcpy(segments[0]->base, "segment0", 8);
@@ -107,23 +105,22 @@ TEST(segments_keep_their_ids)
 	ck_assert_int_eq(door_process(&door), 0);
 	door_cut(&door);
 	door_let_in(&door);
-	answer_share(&door, expect_share(&door, 50, false, "segment0"), 50);
-	answer_share(&door, expect_share(&door, 51, false, "segment1"), 51);
-	answer_share(&door, expect_share(&door, 0, true, NULL), 52);
-	expect_and_answer(&door, NPUMEM__V1__REQUEST__CALL_UNSHARE, true);
+	answer_share(expect_share(50, false, "segment0"), 50);
+	answer_share(expect_share(51, false, "segment1"), 51);
+	answer_share(expect_share(0, true, NULL), 52);
+	expect_and_answer(NPUMEM__V1__REQUEST__CALL_UNSHARE, true);
 	ck_assert_ptr_nonnull(segments[2]);
 	ck_assert_uint_eq(segments[2]->id, 52);
 	ck_assert_uint_eq(npumem_in_flight(door.peer.npumem), 0);
 	door_cut(&door);
 	door_let_in(&door);
-	uint64_t first = expect_share(&door, 52, false, NULL);
-	expect_share(&door, 51, false, "segment1");
+	uint64_t first = expect_share(52, false, NULL);
+	expect_share(51, false, "segment1");
 	/* One that the daemon does not take back is lost to the caller. */
 	peer_refuse(&door.peer, first, NPUMEM_RESOURCE_EXHAUSTED, "too much memory");
 	struct npumem_error error;
 	ck_assert_int_eq(npumem_process(door.peer.npumem, &error), NPUMEM_UNAVAILABLE);
 	ck_assert_ptr_nonnull(strstr(error.message, "not taken back what the session had: too much memory"));
-	door_close(&door);
 }
 
 static void count_event(void *context, const struct npumem_event *event)
@@ -133,48 +130,45 @@ static void count_event(void *context, const struct npumem_event *event)
 	++*count;
 }
 
-static void send_event(const struct door *door)
+static void send_event(void)
 {
 	Npumem__V1__Event event = NPUMEM__V1__EVENT__INIT;
 	event.kind = (char *)(uintptr_t) "freed";
 	Npumem__V1__Response response = {MESSAGE(response), .result_case = NPUMEM__V1__RESPONSE__RESULT_EVENT,
 					 .event = &event};
-	peer_answer(&door->peer, &response);
-	ck_assert_int_eq(door_process(door), 0);
+	peer_answer(&door.peer, &response);
+	ck_assert_int_eq(door_process(&door), 0);
 }
 
 TEST(events_go_on)
 {
 	static const char *const kinds[] = {"allocated", "freed"};
 	struct told told = {.times = 0};
-	struct door door;
 	unsigned n_events = 0;
-	door_open(&door);
 	npumem_subscribe_async(door.peer.npumem, kinds, 2, count_event, &n_events, told_callback, &told, NULL,
 			       NULL);
 	ck_assert_int_eq(door_process(&door), 0);
 	door_cut(&door);
 	door_let_in(&door);
-	expect_and_answer(&door, NPUMEM__V1__REQUEST__CALL_SUBSCRIBE, true);
+	expect_and_answer(NPUMEM__V1__REQUEST__CALL_SUBSCRIBE, true);
 	ck_assert_int_eq(told.times, 1);
 	for (unsigned i = 1; i < 4; i++) {
 		door_cut(&door);
 		door_let_in(&door);
-		expect_and_answer(&door, NPUMEM__V1__REQUEST__CALL_SUBSCRIBE, false);
-		send_event(&door);
+		expect_and_answer(NPUMEM__V1__REQUEST__CALL_SUBSCRIBE, false);
+		send_event();
 		ck_assert_uint_eq(n_events, i);
 	}
 	ck_assert_int_eq(told.times, 1);
-	door_close(&door);
 }
 
 /* ---- what a write was lent ---- */
 
 enum { WRITTEN = 9000 };
 
-static void expect_write(const struct door *door, uint8_t byte, bool again)
+static void expect_write(uint8_t byte, bool again)
 {
-	Npumem__V1__Request *request = door_request(door);
+	Npumem__V1__Request *request = door_request(&door);
 	ck_assert_int_eq(request->call_case, NPUMEM__V1__REQUEST__CALL_WRITE);
 	ck_assert_int_eq(request->again, again);
 	ck_assert_uint_eq(request->write->data.len, WRITTEN);
@@ -187,14 +181,12 @@ TEST(writes)
 {
 	struct told told[2] = {{0}};
 	struct npumem_request *request;
-	struct door door;
 	uint8_t *data = malloc(WRITTEN), *other = malloc(WRITTEN);
 	memset(data, 1, WRITTEN);
 	memset(other, 2, WRITTEN);
-	door_open(&door);
 	npumem_write_part_async(door.peer.npumem, 1, 0, data, WRITTEN, told_callback, &told[0], &request, NULL);
 	npumem_write_part_async(door.peer.npumem, 1, 0, other, WRITTEN, told_callback, &told[1], NULL, NULL);
-	expect_write(&door, 1, false);
+	expect_write(1, false);
 	door_cut(&door);
 	ck_assert_int_eq(door_process(&door), 0);
 	/* Of what was let go nothing is looked at any more; and it is done all the same. */
@@ -202,8 +194,8 @@ TEST(writes)
 	memset(data, 9, WRITTEN);
 	free(data);
 	door_let_in(&door);
-	expect_write(&door, 1, true);
-	expect_write(&door, 2, true);
+	expect_write(1, true);
+	expect_write(2, true);
 	door_cut(&door);
 	door_let_in(&door);
 	ck_assert_int_eq(door_process(&door), 0);
@@ -214,7 +206,6 @@ TEST(writes)
 	ck_assert_int_eq(door_process(&door), 0);
 	ck_assert(told[0].times == 0 && told[1].times == 1);
 	free(other);
-	door_close(&door);
 }
 
 /* More than a socket takes at once. */
@@ -224,11 +215,9 @@ TEST(a_cut_in_the_middle_of_a_write)
 	struct npumem_tensor tensor = {.handle = 1};
 	uint8_t *data = malloc(bytes);
 	struct told told = {.times = 0};
-	struct door door;
 	memset(data, 0x5a, bytes);
 	tensor.place = (struct npumem_place){
 		.dtype = NPUMEM_INT8, .shape = {1, 1, 1, (int64_t)bytes}, .last_w = (int64_t)bytes};
-	door_open(&door);
 	npumem_write_async(door.peer.npumem, &tensor, data, bytes, told_callback, &told, NULL, NULL);
 	for (unsigned i = 0; i < 3; i++) {
 		ck_assert_int_eq(door_process(&door), 0);
@@ -258,7 +247,6 @@ TEST(a_cut_in_the_middle_of_a_write)
 	ck_assert(told.times == 1 && told.status == 0);
 	free(got);
 	free(data);
-	door_close(&door);
 }
 
 /* ---- the caller's own time ---- */
@@ -266,8 +254,6 @@ TEST(a_cut_in_the_middle_of_a_write)
 TEST(a_deadline_while_nobody_is_there)
 {
 	struct told told = {.times = 0};
-	struct door door;
-	door_open(&door);
 	npumem_set_timeout(door.peer.npumem, 30);
 	npumem_fill_async(door.peer.npumem, 1, 2, told_callback, &told, NULL, NULL);
 	ck_assert_int_eq(door_process(&door), 0);
@@ -290,7 +276,6 @@ TEST(a_deadline_while_nobody_is_there)
 		ck_assert_int_eq(request->again, i == 0);
 		npumem__v1__request__free_unpacked(request, NULL);
 	}
-	door_close(&door);
 }
 
 static unsigned wait_in(int set, int ms)
@@ -304,8 +289,6 @@ TEST(in_an_event_loop)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLOUT};
 	struct told told[2] = {{0}};
-	struct door door;
-	door_open(&door);
 	int set = epoll_create1(EPOLL_CLOEXEC), fd = npumem_fd(door.peer.npumem);
 	ck_assert_int_eq(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), 0);
 	ck_assert(!wait_in(set, 0));
@@ -342,7 +325,6 @@ TEST(in_an_event_loop)
 	ck_assert(told[0].times == 1 && told[1].times == 1);
 	ck_assert_int_eq(npumem_fd(door.peer.npumem), fd);
 	close(set);
-	door_close(&door);
 }
 
 /* Who ends a daemon is told so when it ends. */
@@ -350,13 +332,10 @@ TEST(the_end_that_one_asked_for)
 {
 	Npumem__V1__ShuttingDown shutting_down = NPUMEM__V1__SHUTTING_DOWN__INIT;
 	struct told told = {.times = 0};
-	struct door door;
-	door_open(&door);
 	npumem_shutdown_async(door.peer.npumem, told_callback, &told, NULL, NULL);
 	PEER_ANSWER(&door.peer, 2, shutting_down, SHUTTING_DOWN, &shutting_down);
 	ck_assert_int_eq(door_process(&door), 0);
 	ck_assert_int_eq(told.times, 1);
 	door_cut(&door);
 	ck_assert_int_eq(door_process(&door), NPUMEM_UNAVAILABLE);
-	door_close(&door);
 }
