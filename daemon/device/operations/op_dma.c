@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "daemon/device/geometry/intersect.h"
 #include "daemon/device/operations/move.h"
 #include "daemon/device/operations/op_rule.h"
 #include "daemon/device/tensors/written.h"
@@ -262,9 +261,9 @@ static int check_same_kind(const struct op *op, const struct error_context *cont
 	const struct tensor *to = op->tensor, *from = op->source;
 	struct npumem_dims a = tensor_shape(to), b = tensor_shape(from);
 	if (tensor_dtype(to) != tensor_dtype(from))
-		return npumem_error_set(context->error, NPUMEM_INVALID,
-					"the destination is %s, the source %s: use convert_tensor",
-					npumem_dtype_name(tensor_dtype(to)), npumem_dtype_name(tensor_dtype(from)));
+		return npumem_error_set(
+			context->error, NPUMEM_INVALID, "the destination is %s, the source %s: use convert_tensor",
+			npumem_dtype_name(tensor_dtype(to)), npumem_dtype_name(tensor_dtype(from)));
 	if (tensor_frac_bits(to) != tensor_frac_bits(from))
 		return npumem_error_set(context->error, NPUMEM_INVALID,
 					"the destination has %" PRId64 " frac_bits, the source %" PRId64
@@ -289,17 +288,16 @@ static int look_copy(const struct device *device, struct op *op, const struct er
 {
 	struct intersect_range range;
 	int64_t elements = tensor_elements(op->source);
+	bool shares = false;
 	int status = op_look_readable(device, op, op->source, 0, elements, context);
-	if (status)
-		return status;
-	if (tensor_root(op->tensor) == tensor_root(op->source) &&
-	    intersect_first(&device->options.geometry, TENSOR_PLACE(op->tensor), KINDS_DATA,
-			    TENSOR_PLACE(op->source), KINDS_DATA, &range))
+	if (!status && tensor_root(op->tensor) == tensor_root(op->source))
+		status = op_look_shared(device, op, op->tensor, op->source, &shares, &range);
+	if (shares)
 		return npumem_error_set(context->error, NPUMEM_INVALID,
 					"source and destination of a copy share bytes: NPU %" PRId64
 					", bytes %" PRId64 " to %" PRId64,
 					range.npu, range.offset, range.offset + range.bytes - 1);
-	return 0;
+	return status;
 }
 
 static int run_copy(struct device *device, struct op *op, const struct error_context *context)

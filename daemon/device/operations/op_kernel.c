@@ -6,7 +6,6 @@
 #include "daemon/device/kernel_support/walk.h"
 #include "daemon/device/operations/lockstep.h"
 #include "daemon/device/operations/op_call.h"
-#include "daemon/device/geometry/intersect.h"
 #include "daemon/device/operations/op_operands.h"
 #include "daemon/device/operations/roles.h"
 #include "daemon/device/tensors/written.h"
@@ -45,10 +44,12 @@ static int check_output(struct tensor *tensor, const char *role, const struct er
 
 /* An output may be the very tensor of an input where elements map one to one; sharing bytes otherwise is refused.
  */
-static int look_aliases(const struct device *device, const struct op_work *work, unsigned out,
+static int look_aliases(const struct device *device, const struct op *op, unsigned out,
 			const struct error_context *context)
 {
+	const struct op_work *work = op->work;
 	struct intersect_range range;
+	bool shares;
 	const struct tensor *a = work->tensors[out];
 	for (unsigned i = 0; i < work->n; i++) {
 		const struct tensor *b = work->tensors[i];
@@ -57,8 +58,10 @@ static int look_aliases(const struct device *device, const struct op_work *work,
 		bool is_same = !work->output[i] && op_operands_are_same(a, b);
 		if (is_same && work->kernel->in_place && tensor_dtype(a) == tensor_dtype(b))
 			continue;
-		if (!intersect_first(&device->options.geometry, TENSOR_PLACE(a), KINDS_DATA, TENSOR_PLACE(b),
-				     KINDS_DATA, &range))
+		int status = op_look_shared(device, op, a, b, &shares, &range);
+		if (status)
+			return status;
+		if (!shares)
 			continue;
 		if (is_same)
 			return npumem_error_set(context->error, NPUMEM_INVALID,
@@ -100,7 +103,7 @@ static int look_run(const struct device *device, struct op *op, const struct err
 	int status = 0;
 	for (unsigned i = 0; i < work->n && !status; i++)
 		if (work->output[i])
-			status = look_aliases(device, work, i, context);
+			status = look_aliases(device, op, i, context);
 		else if (work->gathered_as[i] == i && !op->is_dry)
 			status = look_input(device, op, work->tensors[i], work->names[i], context);
 	return status;

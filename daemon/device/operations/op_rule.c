@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "daemon/device/geometry/runs.h"
+#include "daemon/device/operations/roles.h"
 #include "daemon/device/tensors/changes.h"
 #include "daemon/device/tensors/meetings.h"
 #include "daemon/device/tensors/page_cost.h"
@@ -232,17 +233,22 @@ static int64_t dma_cost(const struct device *device, const struct op *op)
 	return cost;
 }
 
-static bool is_output(const struct op_operand *operand)
+static bool is_output(const struct op *op, unsigned i)
 {
-	return !memcmp(operand->role, "out", 3);
+	const struct roles *roles = roles_of(op->kernel);
+	unsigned number;
+	int role = roles_find(roles, op->operands[i].role, &number);
+	return role >= 0 && roles->all[role].output;
 }
 
 static int64_t aliases_cost(const struct op *op)
 {
 	int64_t cost = 0;
-	for (unsigned i = 0; i < op->n_operands; i++)
-		for (unsigned j = 0; is_output(&op->operands[i]) && j < op->n_operands; j++)
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		bool out = is_output(op, i);
+		for (unsigned j = 0; out && j < op->n_operands; j++)
 			cost += op_alias_cost(op->operands[i].tensor, op->operands[j].tensor);
+	}
 	return cost;
 }
 
@@ -262,7 +268,7 @@ static int64_t run_cost(struct device *device, const struct op *op)
 	for (unsigned i = 0; i < op->n_operands; i++) {
 		const struct tensor *tensor = op->operands[i].tensor;
 		int64_t n = tensor_elements(tensor);
-		if (is_output(&op->operands[i])) {
+		if (is_output(op, i)) {
 			elements += op_reach_cost(tensor, n) + changes_cost(device, tensor, n) +
 				    page_cost_write(device, tensor, 0, n) + destroy_cost(tensor);
 			continue;
@@ -319,6 +325,22 @@ int op_check_writable(const struct tensor *tensor, const struct error_context *c
 			 "%s is sealed: it is read-only until it is freed", name);
 	npumem_error_text(context->error, "tensor", name);
 	return NPUMEM_FAILED_PRECONDITION;
+}
+
+int op_look_shared(const struct device *device, const struct op *op, const struct tensor *a,
+		   const struct tensor *b, bool *shares, struct intersect_range *first)
+{
+	enum { LOOK_STEPS = 100 };
+	enum intersect_answer answer;
+	struct intersect walk;
+	int64_t steps = LOOK_STEPS;
+	intersect_begin(&walk, &device->options.geometry, TENSOR_PLACE(a), KINDS_DATA, TENSOR_PLACE(b),
+			KINDS_DATA);
+	for (; (answer = intersect_step(&walk, &steps, first)) == INTERSECT_PAUSE; steps = LOOK_STEPS)
+		if (!kernel_wanted(op->progress))
+			return NPUMEM_CANCELLED;
+	*shares = answer == INTERSECT_RANGE;
+	return 0;
 }
 
 static bool wanted(void *ctx)

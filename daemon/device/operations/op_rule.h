@@ -2,6 +2,7 @@
 #ifndef DEVICE_OP_RULE_H
 #define DEVICE_OP_RULE_H
 
+#include "daemon/device/geometry/intersect.h"
 #include "daemon/device/internal.h"
 #include "daemon/device/operations/op.h"
 #include "daemon/device/tensors/written.h"
@@ -48,6 +49,10 @@ int64_t op_kernel_steps(struct device *device, const struct op *op, const struct
 int64_t op_alias_cost(const struct tensor *a, const struct tensor *b);
 
 /* Checks that many kinds share. */
+/* Whether data of the two lie on one byte, and where the first ones do; CANCELLED, without a message, where the
+ * operation is no longer wanted. */
+int op_look_shared(const struct device *device, const struct op *op, const struct tensor *a,
+		   const struct tensor *b, bool *shares, struct intersect_range *first);
 int op_check_writable(const struct tensor *tensor, const struct error_context *context);
 /* Damage and unwritten bytes of what DMA reads: the policy decides; sets op->warning where it only warns. */
 int op_look_readable(const struct device *device, struct op *op, struct tensor *tensor, int64_t first,

@@ -162,6 +162,34 @@ TEST(stopped_while_it_looks_what_was_written)
 		}
 }
 
+/* Two halves of a tensor lie between each other, and their strides do not nest. */
+TEST(stopped_while_it_looks_whether_its_tensors_share_bytes)
+{
+	enum { N_ROWS = 10, ROWS = 60000, COLUMNS = 3 };
+	struct device_request request = rig_request(NPUMEM_FX8, N_ROWS, 1, ROWS, COLUMNS);
+	struct tensor *base, *half[2];
+	rig_reopen(&rig, 1, 1 << 21);
+	request.spec.layout = NPUMEM_STRIDED;
+	request.spec.stride = (struct npumem_dims){35, 1, 32, 33};
+	base = rig_place(&rig, &request);
+	ck_assert_int_eq(rig_fill(&rig, base, OLD), 0);
+	for (int i = 0; i < 2; i++) {
+		struct device_slice slice = {{i * N_ROWS / 2, 0, 0, 0}, {(i + 1) * N_ROWS / 2, 1, ROWS, COLUMNS}};
+		ck_assert_int_eq(device_view_slice(rig.device, base, &slice, &half[i], &rig.context), 0);
+	}
+	for (int kind = OP_COPY; kind <= OP_RUN; kind++) {
+		struct watch watch = {.progress = {.looked = looked}, .cancel_at = 2};
+		struct op_operand operands[] = {{"in", half[0]}, {"out", half[1]}};
+		rig.op = (struct op){.kind = kind, .tensor = half[1], .source = half[0], .count = -1};
+		if (kind == OP_RUN)
+			rig.op = (struct op){
+				.kind = kind, .kernel = NPUMEM_KERNEL_RELU, .operands = operands, .n_operands = 2};
+		rig.op.progress = &watch.progress;
+		rig_fails(&rig, rig_op(&rig), NPUMEM_CANCELLED, "was cancelled before it began");
+		ck_assert_int_eq(watch.n_looks, 2);
+	}
+}
+
 static void count_ways(void *ctx)
 {
 	++*(int64_t *)ctx;
