@@ -56,15 +56,6 @@ class Long(TestCase):
 
 
 class Cancel(Long):
-    def test_waiting_for_room(self):
-        big = self.talker.alloc("big", (1, 64, 1, 4 << 20))
-        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 64, 1, 1 << 20))
-        request = pb.AllocRequest(tensors=[pb.Allocation(name="w", spec=spec)], wait_ms=60000)
-        waits = self.talker.send(alloc=request)
-        answer, cancelled = self.answers(self.talker, [waits, self.cancel(self.talker, waits)])
-        self.assertEqual((answer.status, cancelled.cancelled.found), (pb.CANCELLED, True))
-        self.talker.call(free=pb.FreeRequest(tensors=[ref(big)]))
-        self.assertEqual(self.talker.names(), [])
 
     def test_a_run_and_what_waits_for_it(self):
         call = Endless(self.talker).call()

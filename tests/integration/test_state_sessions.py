@@ -60,17 +60,6 @@ class Resumed(StateTestCase):
         client.close()
         wait_for(lambda: self.n_tensors() == 0)
 
-    def test_no_two_sessions_have_one_number(self):
-        seen = set()
-        for _ in range(3):
-            for _ in range(3):
-                client = self.client()
-                token_of(client)
-                session = client.call(info=pb.InfoRequest()).info.session
-                self.assertNotIn(session, seen)
-                seen.add(session)
-            self.restart()
-
     def test_what_is_refused(self):
         client, token, tensor = self.begin()
         # It has a connection that lives.
