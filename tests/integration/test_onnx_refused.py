@@ -178,6 +178,13 @@ class Refused(Folder):
         self.assert_refused(
             "1099511627776 elements", "no device has room", words=("--samples", self.samples(random(0, 4, 1)))
         )
+        # Each is small enough by itself.
+        each = {"s": np.array([1 << 27], np.int64), "few": np.array([1 << 20], np.int64), "c": np.ones(1, np.float32)}
+        nodes = [("Expand", ["c", "s"], [f"c{i}"], {}) for i in range(2)] + [("ConstantOfShape", ["few"], ["more"], {})]
+        self.save(model([*nodes, ("Relu", ["x"], ["y"], {})], {"x": [1, 1]}, {"y": None}, each))
+        self.assert_refused(
+            '"ConstantOfShape_2"', "269484032 elements", "3 in the file", words=("--samples", self.samples(random(0, 4, 1)))
+        )
 
     def test_a_condition_that_is_computed(self):
         inside = helper.make_graph([helper.make_node("Relu", ["x"], ["t"])], "b", [], [helper.make_tensor_value_info("t", 1, None)])

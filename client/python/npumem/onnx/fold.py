@@ -5,7 +5,7 @@ Invariant: `graph.shapes` has every value that is left, and each step keeps the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Callable, Optional
 
@@ -14,7 +14,7 @@ import numpy as np
 from . import chains, floats, normalizations
 from .expand import expand
 from .floats.arithmetic import clip_ends
-from .floats.shapes import pad_sides
+from .floats.shapes import ELEMENTS_MAX, pad_sides
 from .formats import MOVES
 from .model import Array, Graph, ImportRefused, Node
 
@@ -53,9 +53,35 @@ def renamed(node: Node, names: Mapping[str, str]) -> Node:
     return replace(node, inputs=inputs, outputs=outputs, attributes={**node.attributes, **inside})
 
 
+class Made:
+    """Elements of constants: `given` by the file, and made of them by nodes, which have a few bytes each."""
+
+    TIMES = 16  # as many as are given: weights of 8 bits become floats, are turned, and the like
+
+    def __init__(self, given: Mapping[str, Array]) -> None:
+        self.given = self.made = 0
+        self.give(given)
+
+    def give(self, given: Mapping[str, Array]) -> None:
+        self.given += sum(np.size(value) for value in given.values())
+
+    def count(self, node: Node, outputs: Sequence[Array]) -> None:
+        n = sum(np.size(one) for one in outputs)
+        if node.op == "Constant":
+            self.given += n
+        else:
+            self.made += n
+        most = ELEMENTS_MAX + self.TIMES * self.given
+        if self.made > most:
+            raise ImportRefused(
+                f"{node}: with it the constants that nodes make have {self.made} elements, more than {most}, which is "
+                f"2^28 and {self.TIMES} for each of the {self.given} in the file"
+            )
+
+
 def fold_constants(graph: Graph, sample: Mapping[str, Array]) -> None:
     """Evaluates each node that no input reaches, and drops it. An If is replaced by its branch."""
-    moving, kept, left = set(graph.inputs), [], graph.nodes[::-1]
+    moving, kept, left, made = set(graph.inputs), [], graph.nodes[::-1], Made(graph.constants)
     values: dict[str, Array] = {**graph.constants, **sample}
     with np.errstate(all="ignore"):
         while left:
@@ -63,6 +89,8 @@ def fold_constants(graph: Graph, sample: Mapping[str, Array]) -> None:
             if node.op == "If":
                 condition = None if node.inputs[0] in moving else values.get(node.inputs[0])
                 left += branch(graph, node, condition)[::-1]
+                for one in node.attributes.values():
+                    made.give(one.constants)
                 values.update(graph.constants)
                 continue
             outputs = floats.evaluate(node, values)
@@ -71,6 +99,7 @@ def fold_constants(graph: Graph, sample: Mapping[str, Array]) -> None:
                 moving.update(name for name in node.outputs if name)
                 kept.append(node)
             else:
+                made.count(node, outputs)
                 graph.constants.update({n: v for n, v in zip(node.outputs, outputs) if n})
     graph.nodes = kept
     graph.shapes = {name: tuple(np.shape(value)) for name, value in values.items()}
