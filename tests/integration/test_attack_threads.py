@@ -6,20 +6,25 @@ import os
 import resource
 import select
 import tempfile
+import time
 import unittest
 
 from support import (
     SLOWER,
+    Client,
     Daemon,
     Endless,
     Sharer,
     TestCase,
     alloc,
     as_uid,
+    beside,
     copy,
     dims,
     fill,
+    frame,
     free,
+    long_alloc,
     pb,
     ref,
     run,
@@ -133,6 +138,44 @@ class Phases(Crowd):
                 client.call(**free("in", "weights", "out"))
         # No kernel had made an output.
         self.assertEqual(done[-1], [0] * os.cpu_count(), done)
+
+
+class Preempted(Crowd):
+    """Processes of a user keep its threads from the processor. A thread that loses it where it wakes another one would
+    keep the loop, if it held a lock then."""
+
+    SPINNING, FLOODS, IN_FLIGHT, W = 8, 4, 8, 4000
+    MOST_MS, PART_SECONDS = 20, 1.5
+
+    def flood(self):
+        client = Client(self.daemon.path)
+        name = f"t{os.getpid()}"
+        client.call(**long_alloc(name, self.W))
+        message = frame(pb.Request(id=7, **fill(name, 1)))
+        client.sock.sendall(message * self.IN_FLIGHT)
+        while True:
+            client.receive()
+            client.sock.sendall(message)
+
+    @staticmethod
+    def spin():
+        while True:
+            pass
+
+    def slept_ms(self, root):
+        """The longest sleep within a turn."""
+        root.call(stat=pb.StatRequest(reset=True))
+        time.sleep(self.PART_SECONDS)
+        return root.call(stat=pb.StatRequest(details=True)).stat.loop.longest_wait_ns / 1e6
+
+    def test_the_loop_does_not_wait_for_a_thread(self):
+        root, found = self.client(), []
+        with contextlib.ExitStack() as stack:
+            for function in [self.spin] * self.SPINNING + [self.flood] * self.FLOODS:
+                stack.enter_context(beside(FIRST, function))
+            while len(found) < ATTEMPTS and (not found or min(found) >= self.MOST_MS):
+                found.append(self.slept_ms(root))
+        self.assertLess(min(found), self.MOST_MS, found)
 
 
 class Few(Crowd):

@@ -302,6 +302,46 @@ class Record(RecordCase):
         self.assertEqual(self.stop(process), 0, text())
         self.same()
 
+    def test_lists_that_were_refused(self):
+        """Half-way, or because a change of a kept list is wrong: then nothing ran."""
+        client = self.client()
+        process, text = self.start()
+        x, y = client.alloc("x"), client.alloc("y")
+        part = submit(fill(x, 1), fill(x, 2), {"read": pb.ReadRequest(tensor=ref(y))})
+        answer = client.ask(**part)
+        self.assertEqual((answer.status, len(answer.submitted.done)), (pb.FAILED_PRECONDITION, 2), answer)
+        client.call(keep=pb.KeepRequest(list=1, operations=part["submit"].operations))
+        self.assertEqual(client.ask(submit=pb.SubmitRequest(list=1)).status, pb.FAILED_PRECONDITION)
+        wrong = pb.SubmitRequest(list=1, changes=[pb.Change(operation=9)])
+        self.assertEqual(client.ask(submit=wrong).status, pb.INVALID)
+        client.call(**fill(y, 3))
+        self.assertEqual(self.stop(process), 0, text())
+        self.same()
+
+    @unittest.skipUnless(os.getuid() == 0, "needs other uids")
+    def test_a_refusal_for_one_that_waits(self):
+        """A replay has nobody who waits."""
+        waits, other = self.client(ALICE), self.client(BOB)
+        process, text = self.start()
+        room = other.stat().largest_free
+        keeps = other.alloc("keeps", (1, 64, 1, room // 2), layout=pb.COMPACT)
+        sent = waits.post(alloc("large", (1, 64, 1, room * 3 // 4), layout=pb.COMPACT, wait_ms=60000))
+        waits.answers(waits.post({"info": pb.InfoRequest()}))
+        small = alloc("small", (1, 64, 1, room // 4), layout=pb.COMPACT)
+
+        def is_refused():
+            """In every second window of 2 s."""
+            answer = other.ask(**small)
+            if answer.status == pb.OK:
+                other.call(free=pb.FreeRequest(tensors=[ref("small")]))
+            return answer.status == pb.RESOURCE_EXHAUSTED
+
+        wait_for(is_refused)
+        other.call(free=pb.FreeRequest(tensors=[ref(keeps)]))
+        self.assertEqual([answer.status for answer in waits.answers(sent)], [pb.OK])
+        self.assertEqual(self.stop(process), 0, text())
+        self.same()
+
     def test_several_clients_at_once(self):
         process, text = self.start()
         keeper = self.client()

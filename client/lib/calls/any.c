@@ -80,16 +80,10 @@ static void give_memory(void *ctx, void *memory)
 static int send(struct npumem *npumem, const ProtobufCFieldDescriptor *field, ProtobufCMessage *read, NPUMEM_ASYNC)
 {
 	static const struct request_kind any = {.result = REQUEST_ANY, .take = take_answer};
-	/* Of which a refusal has a result. */
-	static const struct request_kind submit = {.result = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED,
-						   .take = take_answer};
 	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	message.call_case = (Npumem__V1__Request__CallCase)field->id;
 	memcpy((uint8_t *)&message + field->offset, &read, sizeof(read));
-	bool is_list =
-		field->id == NPUMEM__V1__REQUEST__CALL_SUBMIT || field->id == NPUMEM__V1__REQUEST__CALL_DRY_RUN;
-	const struct request_kind *kind = is_list ? &submit : &any;
-	return request_call(npumem, kind, &message, NULL, callback, context, request, error);
+	return request_call(npumem, &any, &message, NULL, callback, context, request, error);
 }
 
 int npumem_call_async(struct npumem *npumem, const char *name, const char *json, NPUMEM_ASYNC)

@@ -230,10 +230,26 @@ static int ask(struct npumem *npumem, Npumem__V1__Request *message, struct answe
 	return call_wait(&call, status);
 }
 
-/* What was cut short changed nothing; what makes no sense alone has nothing to compare. */
-static bool is_skipped(const Npumem__V1__RecordEntry *entry, const Npumem__V1__Request *request)
+/* Whether room was kept for allocations that waited: in a replay none waits. */
+static bool was_kept_for_others(struct npumem_replay *replay, const Npumem__V1__RecordEntry *entry)
 {
-	return !request || entry->status == NPUMEM__V1__STATUS__CANCELLED ||
+	ProtobufCAllocator *allocator = &replay->file.allocator;
+	bool was_kept = false;
+	if (entry->status != NPUMEM__V1__STATUS__RESOURCE_EXHAUSTED)
+		return false;
+	Npumem__V1__Response *answer =
+		npumem__v1__response__unpack(allocator, entry->answer.len, entry->answer.data);
+	for (size_t i = 0; answer && i < answer->n_fields; i++)
+		was_kept |= !strcmp(answer->fields[i]->key, "waiting");
+	npumem__v1__response__free_unpacked(answer, allocator);
+	return was_kept;
+}
+
+/* What was cut short changed nothing; what makes no sense alone has nothing to compare. */
+static bool is_skipped(struct npumem_replay *replay, const Npumem__V1__RecordEntry *entry,
+		       const Npumem__V1__Request *request)
+{
+	return !request || was_kept_for_others(replay, entry) || entry->status == NPUMEM__V1__STATUS__CANCELLED ||
 	       entry->status == NPUMEM__V1__STATUS__DEADLINE_EXCEEDED ||
 	       entry->status == NPUMEM__V1__STATUS__UNAVAILABLE ||
 	       methods_rows[methods_number(request->call_case)].record < METHODS_RECORD_REPLAYED;
@@ -298,7 +314,7 @@ static int send_again(struct npumem_replay *replay, struct replay_peer *peer, co
 		return no_memory(error);
 	int status = 0;
 	answer.digest = digest_begin();
-	if (is_skipped(step->entry, request) || is_there(replay, step->entry, request)) {
+	if (is_skipped(replay, step->entry, request) || is_there(replay, step->entry, request)) {
 		result->skipped++;
 	} else {
 		uint64_t unshared =

@@ -71,6 +71,14 @@ static bool outline_answer(const struct call *call, struct recorder_entry *entry
 	return entry->answer;
 }
 
+/* A kept list is recorded by its operations alone: where these could not be put together, nothing ran. */
+static bool has_only_a_list(const Npumem__V1__Request *request)
+{
+	return (request->call_case == NPUMEM__V1__REQUEST__CALL_SUBMIT ||
+		request->call_case == NPUMEM__V1__REQUEST__CALL_DRY_RUN) &&
+	       request->submit->list;
+}
+
 /* A request that was done before and is only answered again is not: a replay must not repeat it. */
 static bool is_recorded(const struct call *call, int status)
 {
@@ -80,7 +88,7 @@ static bool is_recorded(const struct call *call, int status)
 	case METHODS_RECORD_RETURN:
 		return !status && call->request->resume->token.len;
 	default:
-		return !call->recording.is_done && !call->handle &&
+		return !call->recording.is_done && !call->handle && !has_only_a_list(call->request) &&
 		       !(status == NPUMEM_ABORTED && !call->is_started && call->request->again);
 	}
 }

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
+#include <utlist.h>
 
 enum {
 	NS_PER_US = 1000,
@@ -26,14 +27,32 @@ struct workers_task {
 	void (*work)(void *arg);
 	void (*done)(void *arg);
 	void *arg;
-	struct workers_task *next; /* in `granted` or `done` */
-	uv_cond_t *resume;	   /* of one that gave way, until it goes on; NULL: it was not begun, or runs */
-	bool has_slot, is_common;  /* is_common: begun on the common thread */
+	struct workers_task *next; /* in `granted`, `resumed` or `done` */
+	uv_sem_t *resume;	   /* of one that gave way, until it goes on; NULL: it was not begun, or runs */
+	bool is_common;		   /* begun on the common thread */
 	uint64_t granted_ns;	   /* when it was given its slot */
 	uint64_t since_ns;	   /* that it runs, or found no other user to give way to */
 };
 
 static _Thread_local struct workers_task *running;
+
+/* The lock is not held while a thread is woken: the kernel may give the waking thread's processor to it, or to the
+ * loop, which needs the lock in each turn. */
+static void unlock(struct workers *workers)
+{
+	struct workers_task *resumed = workers->resumed, *next;
+	unsigned n = workers->n_granted;
+
+	workers->resumed = NULL;
+	workers->n_granted = 0;
+	uv_mutex_unlock(&workers->lock);
+	while (n--)
+		uv_sem_post(&workers->work);
+	for (; resumed; resumed = next) {
+		next = resumed->next;
+		uv_sem_post(resumed->resume);
+	}
+}
 
 /* ---- whose turn it is ---- */
 
@@ -71,7 +90,9 @@ void workers_hear(struct workers *workers, const struct limits_user *user)
 	/* Unless a task runs, none could have to give way. */
 	if (!atomic_load_explicit(&workers->n_running, memory_order_relaxed))
 		return;
-	uv_mutex_lock(&workers->lock);
+	/* Nor does the loop wait for a thread that has lost its processor while it holds the lock. */
+	if (uv_mutex_trylock(&workers->lock))
+		return;
 	note_activity(workers, user, workers->heard_moment_ns);
 	uv_mutex_unlock(&workers->lock);
 }
@@ -166,18 +187,16 @@ static void grant(struct workers *workers, struct fair_user *user)
 	atomic_fetch_sub_explicit(&workers->n_waiting, 1, memory_order_relaxed);
 	user->n_running++;
 	workers->n_running++;
-	task->has_slot = true;
 	task->granted_ns = uv_hrtime();
 	if (task->resume) {
-		uv_cond_signal(task->resume);
+		LL_PREPEND(workers->resumed, task);
 		return;
 	}
 	task->is_common = !user->has_thread;
 	workers->is_common_busy |= task->is_common;
 	workers->n_further += user->n_running > 1;
-	task->next = workers->granted;
-	workers->granted = task;
-	uv_cond_signal(&workers->work);
+	LL_PREPEND(workers->granted, task);
+	workers->n_granted++;
 }
 
 static void fill_slots(struct workers *workers)
@@ -192,7 +211,6 @@ static void take_slot(struct workers *workers, struct workers_task *task)
 {
 	struct fair_user *tasks = &task->user->tasks;
 
-	task->has_slot = false;
 	tasks->n_running--;
 	workers->n_running--;
 	fair_user_charge(tasks, uv_hrtime() - task->granted_ns);
@@ -203,9 +221,9 @@ static void take_slot(struct workers *workers, struct workers_task *task)
 /* `next` NULL: no other task goes on instead. */
 static void pause_task(struct workers *workers, struct workers_task *task, struct fair_user *next)
 {
-	uv_cond_t resume;
+	uv_sem_t resume;
 
-	if (uv_cond_init(&resume))
+	if (uv_sem_init(&resume, 0))
 		return;
 	if (workers->on_pause)
 		workers->on_pause(true);
@@ -215,12 +233,13 @@ static void pause_task(struct workers *workers, struct workers_task *task, struc
 	atomic_fetch_add_explicit(&workers->n_waiting, 1, memory_order_relaxed);
 	if (next)
 		grant(workers, next);
-	while (!task->has_slot)
-		uv_cond_wait(&resume, &workers->lock);
+	unlock(workers);
+	uv_sem_wait(&resume);
+	uv_mutex_lock(&workers->lock);
 	task->resume = NULL;
 	/* Not from the time of the slot: the thread may have waited for a processor since. */
 	task->since_ns = uv_hrtime();
-	uv_cond_destroy(&resume);
+	uv_sem_destroy(&resume);
 	if (workers->on_pause)
 		workers->on_pause(false);
 }
@@ -251,7 +270,7 @@ void workers_give_way(void *ctx)
 		pause_task(workers, task, next);
 	else if (task->user->tasks.n_running == workers->n_slots && others_are_active(workers, task->user))
 		pause_task(workers, task, NULL);
-	uv_mutex_unlock(&workers->lock);
+	unlock(workers);
 }
 
 const struct limits_user *workers_user(void)
@@ -280,31 +299,33 @@ static void end_task(struct workers *workers, struct workers_task *task)
 	fill_slots(workers);
 }
 
+/* Waits for one. NULL: the end. */
+static struct workers_task *take_granted(struct workers *workers)
+{
+	struct workers_task *task;
+
+	uv_sem_wait(&workers->work);
+	uv_mutex_lock(&workers->lock);
+	task = workers->granted;
+	if (task)
+		LL_DELETE(workers->granted, task);
+	uv_mutex_unlock(&workers->lock);
+	return task;
+}
+
 static void run_thread(void *arg)
 {
 	struct workers *workers = arg;
 
-	uv_mutex_lock(&workers->lock);
-	for (;;) {
-		while (!workers->granted && !workers->is_closing)
-			uv_cond_wait(&workers->work, &workers->lock);
-		if (!workers->granted)
-			break;
-		running = workers->granted;
-		workers->granted = running->next;
-		uv_mutex_unlock(&workers->lock);
+	while ((running = take_granted(workers))) {
 		running->since_ns = uv_hrtime();
 		running->work(running->arg);
 		uv_mutex_lock(&workers->lock);
 		end_task(workers, running);
 		running = NULL;
-		/* The kernel may give this thread's processor to the loop at once, and the loop would wait for the
-		 * lock. */
-		uv_mutex_unlock(&workers->lock);
+		unlock(workers);
 		uv_async_send(&workers->ended);
-		uv_mutex_lock(&workers->lock);
 	}
-	uv_mutex_unlock(&workers->lock);
 }
 
 /* ---- on the loop's thread ---- */
@@ -381,7 +402,7 @@ static int submit(void *ctx, struct limits_user *user, bool waits, void (*work)(
 	*task = (struct workers_task){.workers = workers, .user = user, .work = work, .done = done, .arg = arg};
 	uv_mutex_lock(&workers->lock);
 	status = enlist(workers, user, waits, task);
-	uv_mutex_unlock(&workers->lock);
+	unlock(workers);
 	if (status) {
 		heap_free(workers->heap, task);
 		return status;
@@ -444,9 +465,9 @@ int workers_open(struct workers *workers, uv_loop_t *loop, struct fair_queue *lo
 	status = uv_mutex_init(&workers->lock);
 	if (status)
 		return status;
-	status = uv_cond_init(&workers->work);
+	status = uv_sem_init(&workers->work, 0);
 	if (!status && (status = uv_async_init(loop, &workers->ended, on_ended)))
-		uv_cond_destroy(&workers->work);
+		uv_sem_destroy(&workers->work);
 	if (status) {
 		uv_mutex_destroy(&workers->lock);
 		return status;
@@ -466,14 +487,12 @@ void workers_close(struct workers *workers)
 	if (!workers->is_open)
 		return;
 	assert(!workers->n_tasks);
-	uv_mutex_lock(&workers->lock);
-	workers->is_closing = true;
-	uv_cond_broadcast(&workers->work);
-	uv_mutex_unlock(&workers->lock);
+	for (unsigned i = 0; i < workers->n_threads; i++)
+		uv_sem_post(&workers->work);
 	for (unsigned i = 0; i < workers->n_threads; i++)
 		uv_thread_join(&workers->threads[i]);
 	uv_close((uv_handle_t *)&workers->ended, NULL);
-	uv_cond_destroy(&workers->work);
+	uv_sem_destroy(&workers->work);
 	uv_mutex_destroy(&workers->lock);
 	workers->is_open = false;
 }

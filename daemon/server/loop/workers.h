@@ -51,10 +51,12 @@ struct workers {
 	bool is_open;
 
 	uv_mutex_t lock;			/* of the members below */
-	uv_cond_t work;				/* there is something in `granted`, or the end */
+	uv_sem_t work;				/* as high as `granted` is long; higher: the end */
 	struct fair_queue queue;		/* tasks that wait for a slot */
 	unsigned n_users;			/* that have tasks */
 	struct workers_task *granted;		/* have a slot, and wait for a thread to take them up */
+	struct workers_task *resumed;		/* gave way, and have a slot again: unlock wakes them, */
+	unsigned n_granted;			/* and threads for so many of `granted` */
 	struct workers_task *done, **done_end;	/* have run; the loop calls their `done` */
 	struct workers_activity latest, before; /* of the two users that were active last */
 	unsigned n_threads;
@@ -63,7 +65,6 @@ struct workers {
 	bool is_common_busy;
 	/* Times for which a slot stays free for a user that had a task, or sent something. */
 	uint64_t moment_ns, heard_moment_ns;
-	bool is_closing;
 	uv_thread_t threads[WORKERS_THREADS_MAX];
 	atomic_uint n_running, n_waiting; /* tasks with and without a slot; also read without the lock */
 };

@@ -200,14 +200,21 @@ void request_fail(struct npumem_request *request, const struct npumem_error *err
 	call_back(request, error);
 }
 
+static bool has_result(const struct request_kind *kind, const Npumem__V1__Response *response)
+{
+	return response->result_case == kind->result || kind->result == REQUEST_ANY;
+}
+
+/* Of a list that was refused half-way there is the result of what ran. */
 static int refuse(struct npumem_request *request, const Npumem__V1__Response *response,
 		  const struct npumem_error *error)
 {
 	struct npumem_error ignored;
-	bool has_result = response && response->result_case == request->kind->result && request->kind->take;
+	bool is_taken =
+		response && response->result_case && has_result(request->kind, response) && request->kind->take;
 	request->answer = NULL;
 	request_clear(&ignored);
-	int status = has_result ? request->kind->take(request, response, &ignored) : 0;
+	int status = is_taken ? request->kind->take(request, response, &ignored) : 0;
 	call_back(request, error);
 	return status < 0 ? -1 : 0;
 }
@@ -219,7 +226,7 @@ int request_answered(struct npumem_request *request, const Npumem__V1__Response 
 	struct npumem_error why;
 	if (error)
 		return refuse(request, response, error);
-	if (response->result_case != kind->result && kind->result != REQUEST_ANY)
+	if (!has_result(kind, response))
 		return -1;
 	request_clear(&why);
 	int status = kind->take ? kind->take(request, response, &why) : 0;
