@@ -538,6 +538,18 @@ class Submit(Network):
         self.assertFalse(os.path.exists(os.path.join(self.folder, "out/first.npy")), path)
         self.assert_empty()
 
+    def test_what_is_read_is_a_regular_file(self):
+        """A FIFO nobody writes to would keep it waiting, and /dev/zero has no end."""
+        os.mkfifo(os.path.join(self.folder, "pipe"))
+        x = {"shape": [1, 1, 1, 1], "dtype": "fx8", "frac_bits": 4}
+        for path in ("pipe", "/dev/zero", "."):
+            says = f"{path}: it is not a regular file"
+            self.submit(tensor("x", (1, 1, 1, 1)), {"write": "x", "file": path}, code=1, says=says)
+            for tensors in ({"x": {**x, "file": path}}, {"x": {**x, "fill": 1, "expect": path}}):
+                with open(os.path.join(self.folder, "net.json"), "w", encoding="ascii") as file:
+                    json.dump({"tensors": tensors, "operations": [{"run": "relu", "in": "x", "out": "x"}]}, file)
+                self.ctl("check", "net.json", code=1, says=says)
+
     def test_no_file_is_written_outside_of_out(self):
         outside = os.path.join(self.folder, "outside")
         for folder in ("out", "out/inner", "outside"):

@@ -3,7 +3,10 @@
 #include "client/ctl/core/arrays/stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/ctl/core/memory.h"
 
@@ -102,7 +105,25 @@ static int permute(struct stream *stream, const struct stream_perm *perm, struct
 	return 0;
 }
 
-/* All but its shape is checked. `file` is NULL where errno says why; where this fails there is none. */
+/* A file that is opened several times, first to be checked, as those that a list names: a FIFO or a terminal would
+ * make us wait, and has its data once. NULL: errno says why, or is 0 where it is not a regular file. */
+static FILE *open_regular(const char *path)
+{
+	struct stat status;
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	bool is_regular = !fstat(fd, &status) && S_ISREG(status.st_mode);
+	FILE *file = is_regular ? fdopen(fd, "rb") : NULL;
+	if (!file)
+		close(fd);
+	if (!is_regular)
+		errno = 0;
+	return file;
+}
+
+/* All but its shape is checked. `file` is NULL where errno says why, as of open_regular; where this fails there is
+ * none. */
 static int open_file(struct stream *stream, FILE *file, const char *path, const struct npumem_place *place,
 		     bool quantize, int rounding, struct npy *npy, struct npumem_error *error)
 {
@@ -110,7 +131,8 @@ static int open_file(struct stream *stream, FILE *file, const char *path, const 
 	stream->rounding = rounding;
 	stream->file = file;
 	if (!file)
-		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
+		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path,
+					errno ? strerror(errno) : "it is not a regular file");
 	struct npumem_error why = {.status = 0};
 	if (!npy_read_header(stream->file, npy, &why) && !npy_check_order(npy, &why) &&
 	    !check_type(stream, npy, &why))
@@ -134,7 +156,7 @@ static int open_array(struct stream *stream, FILE *file, const char *path, const
 int stream_open_perm(struct stream *stream, const char *path, const struct npumem_place *place,
 		     const struct stream_perm *perm, bool quantize, int rounding, struct npumem_error *error)
 {
-	return open_array(stream, fopen(path, "rb"), path, place, perm, quantize, rounding, error);
+	return open_array(stream, open_regular(path), path, place, perm, quantize, rounding, error);
 }
 
 int stream_open(struct stream *stream, const char *path, const struct npumem_place *place, bool quantize,
@@ -185,7 +207,7 @@ static int open_one(struct stream *stream, const char *path, const struct npumem
 	const char *archive_end = zip_path_end(path);
 	bool inside = archive_end && *archive_end;
 	off_t member_end = 0;
-	FILE *file = fopen(inside ? memory_text("%.*s", (int)(archive_end - path), path) : path, "rb");
+	FILE *file = open_regular(inside ? memory_text("%.*s", (int)(archive_end - path), path) : path);
 	if (file && inside && zip_seek(file, archive_end + 1, &member_end, &why)) {
 		fclose(file);
 		return npumem_error_set(error, why.status, "%.200s: %.280s", path, why.message);
