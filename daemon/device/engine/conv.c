@@ -125,18 +125,33 @@ size_t conv_scratch_bytes(struct conv_plan *plan)
 	return lay_out(plan);
 }
 
+/* Of these formats results may not be stored by the micro-kernel: that depends on the weights (conv_store_init).
+ */
+static bool stores_exactly(const struct conv_plan *plan)
+{
+	enum { SHIFT_MAX = 30 };
+	const struct weighted *weighted = &plan->convolution->weighted;
+	const struct accumulator *a = &weighted->accumulator;
+	return (!plan->ukernel->store32 && !plan->ukernel->store64) || a->result.bytes != weighted->data_bytes ||
+	       a->result.shift < 0 || a->result.shift > SHIFT_MAX ||
+	       (weighted->bias_dtype && 8 * weighted->weight_bytes + a->bias_shift >= a->bits);
+}
+
 /* Of the tiles of one n. */
 static double tile_steps(const struct conv_plan *plan)
 {
 	enum {
 		STORE_OUTPUTS = 8, /* are stored in a step */
+		STORE_EXACTLY = 8, /* steps of one that is made by itself */
+		STORE_WIDE = 2,	   /* steps of one whose sums come in two parts */
 		BLOCK_ROWS = 2,	   /* that are lost of each block: what its columns and its end cost */
 	};
+	bool is_wide = plan->convolution->weighted.weight_bytes == 2;
+	double store = stores_exactly(plan) ? STORE_EXACTLY : is_wide ? STORE_WIDE : 1.0 / STORE_OUTPUTS;
 	double pixels = (double)(plan->flat.n_pixels + UKERNEL_COLUMNS);
 	double rows = (double)(plan->shape.n_slots + plan->shape.n_blocks * BLOCK_ROWS);
 	double terms = (double)plan->shape.n_steps * plan->ukernel->n_terms;
-	return (double)plan->convolution->groups * pixels * rows *
-	       (terms / plan->ukernel->speed + 1.0 / STORE_OUTPUTS);
+	return (double)plan->convolution->groups * pixels * rows * (terms / plan->ukernel->speed + store);
 }
 
 /* What one n takes however small its features are, and what its elements take that are spread one by one. */
