@@ -141,6 +141,31 @@ class Descriptors(TestCase):
             client.close()
         wait_for(lambda: self.n_fds() == before)
 
+    def test_one_that_waits_for_earlier_requests_to_be_handled(self):
+        """Where the uid may park none any more, and the daemon reads all at once."""
+        fd, n = self.memfd(), 400
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        before = self.n_fds()
+        for client in [self.client() for _ in range(16)]:
+            socket.send_fds(client.sock, [b"\x08"], [fd])
+        wait_for(lambda: self.n_fds() == before + 2 * 16)
+        infos, share = b"".join(info(1) for _ in range(n)), frame(pb.Request(id=2, share=pb.ShareRequest()))
+
+        def send(last):
+            client = self.client()
+            os.kill(self.daemon.process.pid, signal.SIGSTOP)
+            client.sock.sendall(infos)
+            socket.send_fds(client.sock, [last], [fd])
+            os.kill(self.daemon.process.pid, signal.SIGCONT)
+            self.assertEqual({client.receive().id for _ in range(n)}, {1})
+            return client.receive()
+
+        self.assertEqual(send(share).shared.bytes, 4096)
+        # A part of a request does wait for the client, once all that came before it is handled.
+        answer = send(share[:1])
+        self.assertEqual((answer.id, answer.status), (0, pb.RESOURCE_EXHAUSTED), answer)
+        self.assertIn("descriptors", answer.message)
+
 
 class End(TestCase):
     """Of a daemon with work that would go on for many seconds."""

@@ -262,6 +262,28 @@ static void queue_end(struct connection *connection)
 	connection_queue(connection);
 }
 
+/* Fds that the client parks: with a part of a frame, or behind replies that it does not read. Others wait for the
+ * daemon's own turn, and are charged without a limit: they are two at most. */
+static bool may_park(struct connection *connection)
+{
+	struct limits_table *table = &connection->host->service->limits;
+	struct limits_user *user = connection->session.user;
+	unsigned n = connection->channel.n_fds,
+		 more = n > connection->allowed_fds ? n - connection->allowed_fds : 0;
+	struct npumem_error error = {.status = 0};
+
+	if (more && connection->has_frames && !connection->is_paused)
+		return true;
+	connection->allowed_fds = n;
+	if (!more)
+		return true;
+	limits_give_back(table, user, LIMITS_DESCRIPTORS, more);
+	if (limits_check(table, user, LIMITS_DESCRIPTORS, more, &error))
+		connection_refuse(connection, NPUMEM_RESOURCE_EXHAUSTED, error.message);
+	limits_charge(table, user, LIMITS_DESCRIPTORS, more);
+	return !error.status;
+}
+
 void connection_settle(struct connection *connection)
 {
 	struct connection_host *host = connection->host;
@@ -278,6 +300,10 @@ void connection_settle(struct connection *connection)
 	connection->is_paused = connection_is_full(connection);
 	if (was_paused && !connection->is_paused)
 		pace_begin(&connection->arriving, uv_now(host->loop), host->frame_ms);
+	if (!may_park(connection)) {
+		channel_drop_fds(&connection->channel);
+		return;
+	}
 	if (connection->has_frames && !connection->is_paused)
 		connection_queue(connection);
 	reads = !connection->is_paused && !connection->is_ending;

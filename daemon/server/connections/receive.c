@@ -238,24 +238,6 @@ static void add_received(struct connection *connection, size_t n)
 		channel_drop_fds(&connection->channel);
 }
 
-/* Fds that wait here, with a part of a frame, are charged to the uid. */
-static void check_parked(struct connection *connection)
-{
-	unsigned n = connection->channel.n_fds;
-	struct npumem_error error;
-
-	if (n == connection->charged_fds)
-		return;
-	npumem_error_clear(&error);
-	if (n > connection->charged_fds &&
-	    limits_check(&connection->host->service->limits, connection->session.user, LIMITS_DESCRIPTORS,
-			 n - connection->charged_fds, &error)) {
-		connection_refuse(connection, NPUMEM_RESOURCE_EXHAUSTED, error.message);
-		channel_drop_fds(&connection->channel);
-	}
-	connection_charge(connection);
-}
-
 static void refuse_fds(struct connection *connection)
 {
 	struct npumem_error error = {.status = 0};
@@ -274,12 +256,10 @@ static void refuse_fds(struct connection *connection)
 
 static void take(struct connection *connection, size_t n)
 {
-	if (connection->channel.has_lost_fds) {
+	if (connection->channel.has_lost_fds)
 		refuse_fds(connection);
-		return;
-	}
-	add_received(connection, n);
-	check_parked(connection);
+	else
+		add_received(connection, n);
 }
 
 static void receive(struct connection *connection)
