@@ -279,7 +279,7 @@ class Uncharged(Searches):
             sent = self.alice.post({"alloc": request})
             self.bob.call(info=pb.InfoRequest())
             for _ in range(20):
-                self.bob.call(**free(*self.alloc(self.bob, self.compact(64))))
+                self.bob.call(**free(*self.alloc(self.bob, self.compact(64), wait_ms=FOREVER_MS)))
             (answer,) = self.alice.answers(sent)
             self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED, answer.message)
             self.assertEqual([f.text for f in answer.fields if f.key == "limit"], ["device_bytes"], answer.message)
