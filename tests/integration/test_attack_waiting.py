@@ -28,9 +28,9 @@ def tensor(name, bytes_per_npu, address=None, wait_ms=0, pinned=False):
 
 
 def until_window(keeps):
-    """Until the first half of a window in which room is kept from others, or of one in which it is not."""
+    """Until the beginning of a window in which room is kept from others, or of one in which it is not."""
     begin = 0 if keeps else WINDOW_S
-    if (time.monotonic() - begin) % (2 * WINDOW_S) > WINDOW_S / 2:
+    if (time.monotonic() - begin) % (2 * WINDOW_S) > WINDOW_S / 4:
         time.sleep((begin - time.monotonic()) % (2 * WINDOW_S) + 0.01)
 
 
@@ -291,7 +291,7 @@ class Kept(Searches):
     half of a host, for each of which the daemon searches."""
 
     SHARE = 5 << 20
-    PIECES = 5
+    PIECES, GUESTS = 5, 32
     test_many_that_hold_nobody_up = None
 
     def setUp(self):
@@ -301,7 +301,7 @@ class Kept(Searches):
         self.alloc(self.alice, pb.Allocation(spec=spec, dma_only=True))
         self.pieces = [self.alloc(self.carol, self.compact(MIB))[0] for _ in range(self.PIECES)]
         self.alloc(self.alice, self.strided(64, self.alice.stat().largest_free // 3, 3))
-        self.guests = [self.strided(1, 5 * MIB // 4 // 7 - 200, 7) for _ in range(1, 64)]
+        self.guests = [self.strided(1, 5 * MIB // 4 // 7 - 200, 7) for _ in range(self.GUESTS)]
         for i, guest in enumerate(self.guests):
             guest.spec.start_npu = 1 + i
         begin = time.monotonic()
