@@ -71,10 +71,12 @@ static bool outline_answer(const struct call *call, struct recorder_entry *entry
 	return entry->answer;
 }
 
-/* A kept list is recorded by its operations alone: where these could not be put together, nothing ran. */
+/* A kept list is recorded by its operations alone: where these could not be put together, nothing ran. NULL: the
+ * request could not be read. */
 static bool has_only_a_list(const Npumem__V1__Request *request)
 {
-	return (request->call_case == NPUMEM__V1__REQUEST__CALL_SUBMIT ||
+	return request &&
+	       (request->call_case == NPUMEM__V1__REQUEST__CALL_SUBMIT ||
 		request->call_case == NPUMEM__V1__REQUEST__CALL_DRY_RUN) &&
 	       request->submit->list;
 }
