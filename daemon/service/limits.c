@@ -171,12 +171,11 @@ static uint64_t share_of_all(const struct limits_table *table, const struct limi
 	uint64_t left = others < all ? all - others : 0, reserved = all / RESERVED_PARTS;
 	uint64_t half = smaller((left + 1) / 2, left > reserved ? left - reserved : 0);
 
-	if (!all)
+	/* Others who use up all of a thing do not keep root, or the daemon's uid, from administering: these pass
+	 * the bound by at most what one user may have. */
+	if (!all || is_admin(table, user))
 		return UINT64_MAX;
-	if (!is_admin(table, user))
-		return smaller(left, larger(half, larger(all / LEAST_PARTS, 1)));
-	/* Descriptors for sessions of root and the daemon's uid are reserved. */
-	return key == LIMITS_SESSIONS ? UINT64_MAX : left;
+	return smaller(left, larger(half, larger(all / LEAST_PARTS, 1)));
 }
 
 uint64_t limits_most(const struct limits_table *table, const struct limits_user *user, enum limits_key key)

@@ -2,8 +2,10 @@
 #include "daemon/service/segments.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <utlist.h>
 
+#include "daemon/service/order/stops.h"
 #include "daemon/service/tables.h"
 
 static int check_limits(const struct session *session, uint64_t bytes, struct npumem_error *error)
@@ -40,26 +42,37 @@ static int check_id(const struct session *session, uint64_t id, struct npumem_er
 	return npumem_error_set(error, NPUMEM_INVALID, "this session shares a segment %" PRIu64 " already", id);
 }
 
-int segments_check(const struct session *session, uint64_t id, uint64_t bytes, struct npumem_error *error)
+/* What another request takes meanwhile is charged already, and its id is in use. */
+static int take(const struct session *session, uint64_t id, struct segments_memory *memory,
+		struct npumem_error *error)
 {
-	int status = id ? check_id(session, id, error) : 0;
+	const struct segments_source *source = session->segments_source;
+	int status = source->take(source->ctx, memory, error);
 
-	return status ? status : check_limits(session, bytes, error);
+	if (status)
+		return status;
+	status = id ? check_id(session, id, error) : 0;
+	if (!status)
+		status = check_limits(session, memory->bytes, error);
+	if (!status)
+		status = stops_check(session, STOPS_MAPPINGS, error);
+	if (status)
+		source->release(source->ctx, memory);
+	return status;
 }
 
 int segments_share(struct session *session, uint64_t id, struct segment **out, struct npumem_error *error)
 {
-	const struct segments_source *source = session->segments_source;
 	struct segment *segment;
 	int status;
 
-	if (!source)
+	if (!session->segments_source)
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"no system memory can be shared over this connection");
 	segment = heap_zalloc(session->service->heap, 1, sizeof(*segment));
 	if (!segment)
 		return heap_exhausted(error);
-	status = source->take(source->ctx, session, id, &segment->memory, error);
+	status = take(session, id, &segment->memory, error);
 	if (status) {
 		heap_free(session->service->heap, segment);
 		return status;
@@ -90,7 +103,7 @@ bool segments_reach(const struct session *session, struct segment *segment, void
 int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error)
 {
 	LL_SEARCH_SCALAR(session->segments, *out, id, id);
-	if (!*out)
+	if (!*out || !(*out)->memory.base)
 		return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %" PRIu64, id);
 	if (atomic_load(&(*out)->is_broken))
 		return npumem_error_set(error, NPUMEM_DATA_LOST,
@@ -106,6 +119,29 @@ static void drop(struct session *session, struct segment *segment)
 	limits_give_back(&session->service->limits, session->user, LIMITS_SEGMENT_BYTES, segment->memory.bytes);
 	session->segments_source->release(session->segments_source->ctx, &segment->memory);
 	heap_free(session->service->heap, segment);
+}
+
+void segments_map(const struct session *session, struct segment *segment)
+{
+	if (session->segments_source->map)
+		session->segments_source->map(&segment->memory);
+}
+
+int segments_mapped(struct session *session, struct segment *segment, struct npumem_error *error)
+{
+	const struct segments_source *source = session->segments_source;
+	struct segments_memory *memory = &segment->memory;
+
+	if (memory->stopped_ns)
+		stops_charge(session, STOPS_MAPPINGS, memory->stopped_ns);
+	if (memory->base && source->mapped)
+		source->mapped(source->ctx, memory);
+	if (memory->base)
+		return 0;
+	npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "%" PRIu64 " bytes cannot be mapped: %s", memory->bytes,
+			 strerror(-memory->map_status));
+	drop(session, segment);
+	return NPUMEM_RESOURCE_EXHAUSTED;
 }
 
 int segments_unshare(struct session *session, uint64_t id, struct npumem_error *error)

@@ -10,20 +10,26 @@
 struct npumem_error;
 struct session;
 
-/* Memory of the client's that is mapped here. */
+/* Memory of the client's. */
 struct segments_memory {
-	uint8_t *base;
+	uint8_t *base; /* where it is mapped; NULL: nowhere yet */
 	uint64_t bytes;
 	bool writable;
-	void *mapping; /* the source's own */
+	int fd, map_status;  /* the source's own, */
+	uint64_t stopped_ns; /* and what its map and unmap are charged for (order/stops.h) */
+	void *mapping;
 };
 
 /* Maps and unmaps a session's shared memory. */
 struct segments_source {
-	/* Maps the memory that came with the current request, once segments_check allows it: until then no user is
-	 * charged for the address space. 0; INVALID, RESOURCE_EXHAUSTED: nothing is mapped. */
-	int (*take)(void *ctx, const struct session *session, uint64_t id, struct segments_memory *memory,
-		    struct npumem_error *error);
+	/* Takes the memory that came with the current request. 0; INVALID, RESOURCE_EXHAUSTED: nothing is taken.
+	 */
+	int (*take)(void *ctx, struct segments_memory *memory, struct npumem_error *error);
+	/* Maps what was taken: base is set, or map_status to -errno. On any thread. NULL: it is mapped when it is
+	 * taken. */
+	void (*map)(struct segments_memory *memory);
+	/* After map, if base is set. */
+	void (*mapped)(void *ctx, struct segments_memory *memory);
 	void (*release)(void *ctx, const struct segments_memory *memory);
 	/* Calls access(arg), which touches the memory. False: it faulted and was left midway. On any thread. NULL:
 	 * the memory never faults. */
@@ -41,12 +47,13 @@ struct segment {
 	struct segment *next;
 };
 
-/* Whether the session may share `bytes` more as segment `id` (0: the next id). 0; INVALID (the id is in use),
- * RESOURCE_EXHAUSTED. */
-int segments_check(const struct session *session, uint64_t id, uint64_t bytes, struct npumem_error *error);
-/* Maps the memory that came with the request as segment `id` (0: the next id). 0; INVALID (no memory came, it
- * cannot be shared safely, or the id is in use), RESOURCE_EXHAUSTED (over a limit). */
+/* Takes the memory that came with the request as segment `id` (0: the next id), which is not found yet. 0; INVALID
+ * (no memory came, it cannot be shared safely, or the id is in use), RESOURCE_EXHAUSTED (over a limit). */
 int segments_share(struct session *session, uint64_t id, struct segment **out, struct npumem_error *error);
+/* Maps it, on any thread: mmap(2) can wait for the client (server/process/mappings.h). */
+void segments_map(const struct session *session, struct segment *segment);
+/* After segments_map: it is found from now on. 0; RESOURCE_EXHAUSTED: it could not be mapped, and is gone. */
+int segments_mapped(struct session *session, struct segment *segment, struct npumem_error *error);
 
 /* 0; NOT_FOUND, DATA_LOST (its memory has faulted). */
 int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error);

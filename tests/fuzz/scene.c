@@ -116,17 +116,12 @@ static void on_answered(void *ctx, unsigned peer, const uint8_t *message, size_t
 /* ---- shared memory ---- */
 
 /* One each, and that again and again. */
-static int take_segment(void *ctx, const struct session *of, uint64_t id, struct segments_memory *memory,
-			struct npumem_error *error)
+static int take_segment(void *ctx, struct segments_memory *memory, struct npumem_error *error)
 {
 	struct scene *scene = ctx;
-	int status;
 
 	if (scene->is_taken[scene->sender])
 		return npumem_error_set(error, NPUMEM_INVALID, "no memory came with it");
-	status = segments_check(of, id, SEGMENT_BYTES, error);
-	if (status)
-		return status;
 	scene->is_taken[scene->sender] = true;
 	*memory = (struct segments_memory){.base = scene->segments + (size_t)scene->sender * SEGMENT_BYTES,
 					   .bytes = SEGMENT_BYTES,

@@ -8,20 +8,24 @@
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/replayed.h"
 #include "daemon/rpc/handlers/operations/progress.h"
+#include "daemon/rpc/order/gate.h"
 #include "daemon/rpc/resume/detached.h"
 #include "daemon/service/observed/events.h"
 #include "daemon/service/segments.h"
 
 /* ---- system memory ---- */
 
-int handle_session_share(struct call *call)
+static void map(struct call *call)
+{
+	segments_map(call->session, call->task);
+}
+
+static int mapped(struct call *call)
 {
 	Npumem__V1__Shared message = NPUMEM__V1__SHARED__INIT;
-	struct segment *segment;
-	int status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
+	struct segment *segment = call->task;
+	int status = segments_mapped(call->session, segment, call->error);
 
-	if (!status)
-		status = segments_share(call->session, call->request->share->segment, &segment, call->error);
 	if (status)
 		return status;
 	call->recording.shared = segment;
@@ -30,6 +34,22 @@ int handle_session_share(struct call *call)
 	message.writable = segment->memory.writable;
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SHARED, &message.base);
 	return 0;
+}
+
+/* The descriptor came with the request, and is taken at once. What its session sends after it finds the segment.
+ */
+int handle_session_share(struct call *call)
+{
+	struct segment *segment;
+	int status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
+
+	if (!status)
+		status = segments_share(call->session, call->request->share->segment, &segment, call->error);
+	if (status)
+		return status;
+	call->task = segment;
+	gate_shut(call);
+	return perform_later(call, CALL_INLINE_COST + 1, map, mapped);
 }
 
 int handle_session_unshare(struct call *call)

@@ -151,15 +151,19 @@ static void forget_change(struct call *call)
 	gate_fewer(call->rpc, user);
 }
 
-static void count(struct call *call)
+static void count(struct call *call, bool shuts)
 {
 	struct rpc_peer *peer = call->peer;
 
-	count_change(call);
 	call->has_arrived = true;
-	call->shuts = call_row(call)->kind >= METHODS_KIND_TABLE;
+	call->shuts = shuts;
 	peer->n_arrived++;
-	peer->n_shut += call->shuts;
+	peer->n_shut += shuts;
+}
+
+void gate_shut(struct call *call)
+{
+	count(call, true);
 }
 
 void gate_let_in(struct call *call)
@@ -198,7 +202,8 @@ static void enter_queues(struct call *call)
 
 void gate_arrive(struct call *call)
 {
-	count(call);
+	count_change(call);
+	count(call, call_row(call)->kind >= METHODS_KIND_TABLE);
 	enter_queues(call);
 }
 

@@ -15,6 +15,9 @@ void gate_hold(struct call *call);
 bool gate_lets_in(struct call *call);
 /* The call waits at the gate no more, if it did. */
 void gate_let_in(struct call *call);
+/* A free-standing call goes on after its handler has returned: what its session sends after it waits for its end.
+ */
+void gate_shut(struct call *call);
 /* It was resolved: it enters the queues of what it claims, and may be ready at once. */
 void gate_arrive(struct call *call);
 /* The peer's turn is over, and another one that waits for fewer accesses of their user may have one. */

@@ -108,7 +108,7 @@ int closer_refuse(const struct closer_user *user, struct npumem_error *error)
 				user->charged[LIMITS_DESCRIPTORS], user->limits->uid);
 }
 
-/* ---- hand-over ---- */
+/* ---- what is closed ---- */
 
 /* Its mappings wait while it pays for having stopped others. */
 static void pause_mappings(struct closer_user *user)
@@ -121,12 +121,66 @@ static void pause_mappings(struct closer_user *user)
 	(owes ? closer_threads_pause : closer_threads_resume)(&closer->threads, &user->queues[CLOSER_MAPPINGS]);
 }
 
+static void note_returned(struct closer_queue *queue)
+{
+	if (!queue->is_stuck)
+		return;
+	queue->is_stuck = false;
+	log_line(LOG_LEVEL_INFO, "uid %" PRIu32 ": the close of its file descriptor has returned",
+		 queue->limits->uid);
+}
+
+/* Gives the charges back. */
+static void settle(struct closer_queue *queue, const struct closer_done *done)
+{
+	struct closer_user *user = queue->user;
+	struct closer *closer = user->closer;
+	struct closer_mapping *next;
+	unsigned n = done->n_closed;
+
+	if (queue->kind == CLOSER_RECEIVED && n)
+		note_returned(queue);
+	if (queue->kind == CLOSER_TURNED_AWAY)
+		closer->n_turned_away -= n;
+	closer->n_fds -= n;
+	give_back(user, queue->kind == CLOSER_CONNECTIONS ? LIMITS_SESSIONS : LIMITS_DESCRIPTORS, n);
+	if (done->stopped_ns && user->limits)
+		stops_charge_user(closer->limits, user->limits, STOPS_MAPPINGS, uv_hrtime(), done->stopped_ns);
+	if (done->stopped_ns)
+		pause_mappings(user);
+	for (struct closer_mapping *unmapped = done->unmapped; unmapped; unmapped = next, n++) {
+		next = unmapped->next;
+		give_back(user, LIMITS_SEGMENT_BYTES, unmapped->bytes);
+		heap_free(closer->heap, unmapped);
+	}
+	closer->n_pending -= n;
+	drop_refs(user, n);
+}
+
+static void settle_all(struct closer *closer)
+{
+	struct closer_queue *queue;
+	struct closer_done done;
+
+	while ((queue = closer_threads_take_done(&closer->threads, &done)))
+		settle(queue, &done);
+	if (!closer->n_pending)
+		uv_timer_stop(&closer->tick);
+}
+
+static void on_closed(uv_async_t *async)
+{
+	settle_all(async->data);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct closer *closer = timer->data;
 	struct closer_user *user;
 
 	closer_threads_tick(&closer->threads);
+	/* What on_closed found locked. */
+	settle_all(closer);
 	if (!closer->n_paused)
 		return;
 	DL_FOREACH(closer->users, user)
@@ -135,6 +189,8 @@ static void on_tick(uv_timer_t *timer)
 			pause_mappings(user);
 	}
 }
+
+/* ---- hand-over ---- */
 
 /* The timer runs only while something is being closed. */
 static void begin_pending(struct closer_user *user)
@@ -183,56 +239,6 @@ void closer_close_mapped(struct closer_user *user, int fd)
 {
 	close(fd);
 	user->closer->n_fds--;
-}
-
-/* ---- what is closed ---- */
-
-static void note_returned(struct closer_queue *queue)
-{
-	if (!queue->is_stuck)
-		return;
-	queue->is_stuck = false;
-	log_line(LOG_LEVEL_INFO, "uid %" PRIu32 ": the close of its file descriptor has returned",
-		 queue->limits->uid);
-}
-
-/* Gives the charges back. */
-static void settle(struct closer_queue *queue, const struct closer_done *done)
-{
-	struct closer_user *user = queue->user;
-	struct closer *closer = user->closer;
-	struct closer_mapping *next;
-	unsigned n = done->n_closed;
-
-	if (queue->kind == CLOSER_RECEIVED && n)
-		note_returned(queue);
-	if (queue->kind == CLOSER_TURNED_AWAY)
-		closer->n_turned_away -= n;
-	closer->n_fds -= n;
-	give_back(user, queue->kind == CLOSER_CONNECTIONS ? LIMITS_SESSIONS : LIMITS_DESCRIPTORS, n);
-	if (done->stopped_ns && user->limits)
-		stops_charge_user(closer->limits, user->limits, STOPS_MAPPINGS, uv_hrtime(), done->stopped_ns);
-	if (done->stopped_ns)
-		pause_mappings(user);
-	for (struct closer_mapping *unmapped = done->unmapped; unmapped; unmapped = next, n++) {
-		next = unmapped->next;
-		give_back(user, LIMITS_SEGMENT_BYTES, unmapped->bytes);
-		heap_free(closer->heap, unmapped);
-	}
-	closer->n_pending -= n;
-	drop_refs(user, n);
-}
-
-static void on_closed(uv_async_t *async)
-{
-	struct closer *closer = async->data;
-	struct closer_queue *queue;
-	struct closer_done done;
-
-	while ((queue = closer_threads_take_done(&closer->threads, &done)))
-		settle(queue, &done);
-	if (!closer->n_pending)
-		uv_timer_stop(&closer->tick);
 }
 
 /* ---- beginning and end ---- */

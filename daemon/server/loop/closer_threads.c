@@ -101,6 +101,18 @@ static uint64_t unmap(struct closer_mapping *mapping)
 	return stopped_ns;
 }
 
+/* The lock is not held in a system call: at its end the kernel may give the processor to another thread, or to the
+ * loop, which would wait for the lock. */
+static void unlock(struct closer_threads *threads)
+{
+	unsigned n = threads->n_unposted;
+
+	threads->n_unposted = 0;
+	uv_mutex_unlock(&threads->lock);
+	while (n--)
+		uv_sem_post(&threads->work);
+}
+
 /* A thread takes from the queue, if there is something in it. The lock is held. */
 static void add_ready(struct closer_threads *threads, struct closer_queue *queue)
 {
@@ -110,7 +122,7 @@ static void add_ready(struct closer_threads *threads, struct closer_queue *queue
 	queue->next_ready = NULL;
 	*threads->ready_end = queue;
 	threads->ready_end = &queue->next_ready;
-	uv_cond_signal(&threads->work);
+	threads->n_unposted++;
 }
 
 static struct closer_queue *take_ready(struct closer_threads *threads)
@@ -135,22 +147,33 @@ static unsigned take_fds(struct closer_threads *threads, struct closer_queue *qu
 	return n;
 }
 
-/* Closes some of a queue. The lock is held, but released during the close. */
-static void close_some(struct closer_thread *thread, struct closer_queue *queue)
+/* Closes some of the queue that is next. */
+static void close_some(struct closer_thread *thread)
 {
 	struct closer_threads *threads = thread->threads;
+	uint64_t since_ns = now_ns(CLOCK_MONOTONIC), since_cpu_ns = now_ns(thread->clock), stopped_ns = 0;
 	int fds[CLOSER_MESSAGE_FDS];
-	unsigned n = take_fds(threads, queue, fds);
-	struct closer_mapping *mapping = n ? NULL : queue->mappings;
-	uint64_t stopped_ns = 0;
+	struct closer_mapping *mapping;
+	struct closer_queue *queue;
+	bool is_first;
+	unsigned n;
+
+	uv_mutex_lock(&threads->lock);
+	if (!threads->ready || threads->is_closing) {
+		uv_mutex_unlock(&threads->lock);
+		return;
+	}
+	queue = take_ready(threads);
+	n = take_fds(threads, queue, fds);
+	mapping = n ? NULL : queue->mappings;
 
 	if (mapping)
 		queue->mappings = mapping->next;
 	queue->is_running = true;
 	thread->queue = queue;
-	thread->since_ns = now_ns(CLOCK_MONOTONIC);
-	thread->since_cpu_ns = now_ns(thread->clock);
-	uv_mutex_unlock(&threads->lock);
+	thread->since_ns = since_ns;
+	thread->since_cpu_ns = since_cpu_ns;
+	unlock(threads);
 	close_fds(fds, n);
 	if (mapping)
 		stopped_ns = unmap(mapping);
@@ -164,18 +187,16 @@ static void close_some(struct closer_thread *thread, struct closer_queue *queue)
 		LL_PREPEND(queue->mappings, mapping);
 	else if (mapping)
 		LL_PREPEND(queue->unmapped, mapping);
-	if (threads->is_closing)
-		return;
-	add_ready(threads, queue);
-	if (queue->is_done)
-		return;
-	queue->is_done = true;
-	LL_PREPEND2(threads->done, queue, next_done);
-	/* Unlocked: the kernel may give this thread's processor to the loop at once, which would wait for the
-	 * lock. */
-	uv_mutex_unlock(&threads->lock);
-	uv_async_send(threads->closed);
-	uv_mutex_lock(&threads->lock);
+	if (!threads->is_closing)
+		add_ready(threads, queue);
+	is_first = !threads->is_closing && !queue->is_done;
+	if (is_first) {
+		queue->is_done = true;
+		LL_PREPEND2(threads->done, queue, next_done);
+	}
+	unlock(threads);
+	if (is_first)
+		uv_async_send(threads->closed);
 }
 
 static void run_thread(void *arg)
@@ -184,16 +205,14 @@ static void run_thread(void *arg)
 	struct closer_threads *threads = thread->threads;
 
 	pthread_getcpuclockid(pthread_self(), &thread->clock);
-	uv_mutex_lock(&threads->lock);
-	while (!threads->is_closing) {
-		if (threads->ready)
-			close_some(thread, take_ready(threads));
-		else
-			uv_cond_wait(&threads->work, &threads->lock);
+	while (!atomic_load(&threads->is_closing)) {
+		uv_sem_wait(&threads->work);
+		close_some(thread);
 	}
+	uv_mutex_lock(&threads->lock);
 	thread->has_ended = true;
-	uv_cond_signal(&threads->ended);
 	uv_mutex_unlock(&threads->lock);
+	uv_cond_signal(&threads->ended);
 }
 
 /* ---- on the loop's thread ---- */
@@ -204,7 +223,7 @@ int closer_threads_init(struct closer_threads *threads, const struct heap *heap,
 	int status = uv_mutex_init(&threads->lock);
 
 	if (!status)
-		status = uv_cond_init(&threads->work);
+		status = uv_sem_init(&threads->work, 0);
 	if (!status)
 		status = uv_cond_init(&threads->ended);
 	if (status)
@@ -219,7 +238,7 @@ void closer_threads_deinit(struct closer_threads *threads, const struct heap *he
 {
 	heap_free(heap, threads->next_fd);
 	uv_cond_destroy(&threads->ended);
-	uv_cond_destroy(&threads->work);
+	uv_sem_destroy(&threads->work);
 	uv_mutex_destroy(&threads->lock);
 }
 
@@ -249,7 +268,7 @@ void closer_threads_add_fd(struct closer_threads *threads, struct closer_queue *
 		threads->next_fd[queue->last_fd] = fd;
 	queue->last_fd = fd;
 	add_ready(threads, queue);
-	uv_mutex_unlock(&threads->lock);
+	unlock(threads);
 }
 
 void closer_threads_add_mapping(struct closer_threads *threads, struct closer_queue *queue,
@@ -258,7 +277,7 @@ void closer_threads_add_mapping(struct closer_threads *threads, struct closer_qu
 	uv_mutex_lock(&threads->lock);
 	LL_PREPEND(queue->mappings, mapping);
 	add_ready(threads, queue);
-	uv_mutex_unlock(&threads->lock);
+	unlock(threads);
 }
 
 void closer_threads_pause(struct closer_threads *threads, struct closer_queue *queue)
@@ -273,14 +292,15 @@ void closer_threads_resume(struct closer_threads *threads, struct closer_queue *
 	uv_mutex_lock(&threads->lock);
 	queue->is_paused = false;
 	add_ready(threads, queue);
-	uv_mutex_unlock(&threads->lock);
+	unlock(threads);
 }
 
 struct closer_queue *closer_threads_take_done(struct closer_threads *threads, struct closer_done *done)
 {
 	struct closer_queue *queue;
 
-	uv_mutex_lock(&threads->lock);
+	if (uv_mutex_trylock(&threads->lock))
+		return NULL;
 	queue = threads->done;
 	if (queue) {
 		threads->done = queue->next_done;
@@ -364,7 +384,8 @@ bool closer_threads_end(struct closer_threads *threads)
 
 	uv_mutex_lock(&threads->lock);
 	threads->is_closing = true;
-	uv_cond_broadcast(&threads->work);
+	for (unsigned i = 0; i < threads->n; i++)
+		uv_sem_post(&threads->work);
 	have_ended = wait_for_all(threads);
 	uv_mutex_unlock(&threads->lock);
 	for (unsigned i = 0; have_ended && i < threads->n; i++)

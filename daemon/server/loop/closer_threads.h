@@ -3,6 +3,7 @@
 #ifndef SERVER_CLOSER_THREADS_H
 #define SERVER_CLOSER_THREADS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <uv.h>
 
@@ -57,12 +58,13 @@ struct closer_thread {
 struct closer_threads {
 	uv_async_t *closed; /* sent when there is something in `done` */
 	uv_mutex_t lock;    /* of the members below, and of the queues */
-	uv_cond_t work;	    /* `ready` is not empty, or the end */
+	uv_sem_t work;	    /* as high as `ready` is long; higher: the end */
 	uv_cond_t ended;    /* a thread has */
 	struct closer_queue *ready, **ready_end, *done;
-	int *next_fd; /* by descriptor: the next one in its queue */
+	unsigned n_unposted; /* of `work`: unlock posts them */
+	int *next_fd;	     /* by descriptor: the next one in its queue */
 	unsigned n;
-	bool is_closing;
+	atomic_bool is_closing;
 	struct closer_thread all[CLOSER_THREADS_MAX];
 };
 
@@ -88,7 +90,8 @@ struct closer_done {
 	uint64_t stopped_ns;
 };
 
-/* Takes a queue with finished closes, and these; NULL: there is none. The caller settles its charges. */
+/* Takes a queue with finished closes, and these; NULL: there is none, or a thread has the lock. The caller settles
+ * its charges. */
 struct closer_queue *closer_threads_take_done(struct closer_threads *threads, struct closer_done *done);
 /* Ends lingers, marks queues whose close does not return, and makes another thread if all are slow. */
 void closer_threads_tick(struct closer_threads *threads);

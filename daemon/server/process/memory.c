@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -16,7 +15,6 @@
 #include "daemon/server/process/fault.h"
 #include "daemon/server/process/holes.h"
 #include "daemon/server/process/mappings.h"
-#include "daemon/service/order/stops.h"
 
 static int check(int fd, uint64_t *bytes, bool *writable, struct npumem_error *error)
 {
@@ -44,62 +42,55 @@ static int check(int fd, uint64_t *bytes, bool *writable, struct npumem_error *e
 	return holes_check(fd, *bytes, error);
 }
 
-static int map(int fd, const struct session *session, struct segments_memory *memory, struct npumem_error *error)
-{
-	uint64_t stopped_ns;
-	void *base = mappings_add(fd, memory->bytes, memory->writable, &stopped_ns);
-	int status;
-
-	if (stopped_ns)
-		stops_charge(session, STOPS_MAPPINGS, stopped_ns);
-	if (!base)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "%llu bytes cannot be mapped: %s",
-					(unsigned long long)memory->bytes, strerror(errno));
-	status = holes_forbid(base, memory->bytes);
-	if (status) {
-		munmap(base, memory->bytes);
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-					"holes cannot be forbidden in %llu bytes: %s",
-					(unsigned long long)memory->bytes, strerror(-status));
-	}
-	memory->base = base;
-	return 0;
-}
-
-static int take(void *ctx, const struct session *session, uint64_t id, struct segments_memory *memory,
-		struct npumem_error *error)
+static int take(void *ctx, struct segments_memory *memory, struct npumem_error *error)
 {
 	struct channel *channel = ctx;
 	const struct heap *heap = channel->user->closer->heap;
-	int status, fd = channel_take_fd(channel);
+	int status;
 
-	if (fd < 0)
+	memory->fd = channel_take_fd(channel);
+	if (memory->fd < 0)
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"no fd came with the request: it goes with the first byte of its frame");
 	memory->mapping = heap_zalloc(heap, 1, sizeof(struct closer_mapping));
-	status = memory->mapping ? check(fd, &memory->bytes, &memory->writable, error) : heap_exhausted(error);
-	if (!status)
-		status = segments_check(session, id, memory->bytes, error);
-	if (!status)
-		status = stops_check(session, STOPS_MAPPINGS, error);
-	if (!status)
-		status = map(fd, session, memory, error);
+	status = memory->mapping ? check(memory->fd, &memory->bytes, &memory->writable, error)
+				 : heap_exhausted(error);
 	if (status) {
 		heap_free(heap, memory->mapping);
-		closer_add_received(channel->user, fd);
-	} else {
-		closer_close_mapped(channel->user, fd);
+		closer_add_received(channel->user, memory->fd);
 	}
 	return status;
 }
 
+static void map(struct segments_memory *memory)
+{
+	void *base = mappings_add(memory->fd, memory->bytes, memory->writable, &memory->stopped_ns);
+
+	memory->map_status = base ? holes_forbid(base, memory->bytes) : -errno;
+	if (!memory->map_status)
+		memory->base = base;
+	else if (base)
+		munmap(base, memory->bytes);
+}
+
+static void mapped(void *ctx, struct segments_memory *memory)
+{
+	closer_close_mapped(((struct channel *)ctx)->user, memory->fd);
+}
+
 static void release(void *ctx, const struct segments_memory *memory)
 {
+	struct closer_user *user = ((struct channel *)ctx)->user;
 	struct closer_mapping *mapping = memory->mapping;
 
 	mapping->base = memory->base;
 	mapping->bytes = memory->bytes;
-	closer_add_mapping(((struct channel *)ctx)->user, mapping);
+	if (memory->base) {
+		closer_add_mapping(user, mapping);
+	} else {
+		heap_free(user->closer->heap, mapping);
+		closer_add_received(user, memory->fd);
+	}
 }
 
 static bool reach(const struct segments_memory *memory, void (*access)(void *arg), void *arg)
@@ -109,5 +100,5 @@ static bool reach(const struct segments_memory *memory, void (*access)(void *arg
 
 struct segments_source memory_source(struct channel *channel)
 {
-	return (struct segments_source){take, release, reach, channel};
+	return (struct segments_source){take, map, mapped, release, reach, channel};
 }

@@ -180,6 +180,8 @@ static void add_segments(struct recorder *recorder, const struct session *sessio
 			.session = session->id, .uid = session->uid, .pid = (uint32_t)session->pid};
 
 		for (const struct segment *segment = session->segments; segment; segment = segment->next) {
+			if (!segment->memory.base)
+				continue; /* its share is answered later, and recorded then */
 			entry.segment = segment->id;
 			entry.segment_bytes = segment->memory.bytes;
 			entry.segment_writable = segment->memory.writable;

@@ -1,18 +1,34 @@
 /* The ids of segments, and what is told to where their memory comes from. */
 #include "daemon/service/segments.h"
 
+#include <errno.h>
+
 #include "tests/unit/daemon/service/world.h"
 
 enum { BYTES = 4096 };
 
 static uint8_t memory[BYTES];
 
-static int take(void *ctx, const struct session *of, uint64_t id, struct segments_memory *taken,
-		struct npumem_error *error)
+static int take(void *ctx, struct segments_memory *taken, struct npumem_error *error)
 {
-	(void)ctx;
+	(void)ctx, (void)error;
 	*taken = (struct segments_memory){.base = memory, .bytes = BYTES, .writable = true};
-	return segments_check(of, id, BYTES, error);
+	return 0;
+}
+
+static int take_only(void *ctx, struct segments_memory *taken, struct npumem_error *error)
+{
+	(void)ctx, (void)error;
+	*taken = (struct segments_memory){.bytes = BYTES, .writable = true};
+	return 0;
+}
+
+static int map_status;
+
+static void map(struct segments_memory *taken)
+{
+	taken->map_status = map_status;
+	taken->base = map_status ? NULL : memory;
 }
 
 static unsigned n_released;
@@ -53,9 +69,58 @@ TEST(what_is_refused_was_not_shared)
 	struct segment *segment;
 	n_released = 0;
 	ck_assert_int_eq(segments_share(&scene.session, 1, &segment, &scene.world.error), NPUMEM_INVALID);
-	ck_assert(n_released == 0);
-	ck_assert_int_eq(segments_unshare(&scene.session, 1, &scene.world.error), 0);
 	ck_assert(n_released == 1);
+	ck_assert_int_eq(segments_unshare(&scene.session, 1, &scene.world.error), 0);
+	ck_assert(n_released == 2);
+}
+
+TEST(it_is_found_when_it_is_mapped)
+{
+	struct npumem_error *error = &scene.world.error;
+	const uint64_t *now = &scene.session.user->now[LIMITS_SEGMENT_BYTES];
+	struct segment *segment, *found;
+	scene.source = (struct segments_source){.take = take_only, .map = map, .release = release};
+	for (int i = 0; i < 2; i++) {
+		map_status = i ? 0 : -ENOMEM;
+		n_released = 0;
+		ck_assert_int_eq(segments_share(&scene.session, 5, &segment, error), 0);
+		ck_assert_uint_eq(*now, 2 * BYTES);
+		ck_assert_int_eq(segments_share(&scene.session, 5, &found, error), NPUMEM_INVALID);
+		ck_assert_int_eq(segments_find(&scene.session, 5, &found, error), NPUMEM_NOT_FOUND);
+		segments_map(&scene.session, segment);
+		ck_assert_int_eq(segments_mapped(&scene.session, segment, error),
+				 i ? 0 : NPUMEM_RESOURCE_EXHAUSTED);
+		ck_assert_int_eq(segments_find(&scene.session, 5, &found, error), i ? 0 : NPUMEM_NOT_FOUND);
+		ck_assert_uint_eq(*now, (1 + i) * BYTES);
+		ck_assert_uint_eq(n_released, 2 - i);
+		npumem_error_clear(error);
+	}
+}
+
+static uint64_t clock_ns(void)
+{
+	return 1;
+}
+
+TEST(who_pays_for_a_map_shares_nothing)
+{
+	struct segment *segment;
+	struct session other;
+	scene.world.service.events.now_ns = clock_ns;
+	session_init(&other, &scene.world.service, 1002, 1, NULL);
+	scene.source = (struct segments_source){.take = take_only, .map = map, .release = release};
+	map_status = 0;
+	ck_assert_int_eq(segments_share(&scene.session, 0, &segment, &scene.world.error), 0);
+	segments_map(&scene.session, segment);
+	segment->memory.stopped_ns = UINT64_C(1000000000);
+	ck_assert_int_eq(segments_mapped(&scene.session, segment, &scene.world.error), 0);
+	n_released = 0;
+	ck_assert_int_eq(segments_share(&scene.session, 0, &segment, &scene.world.error),
+			 NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_gt(npumem_error_find(&scene.world.error, "retry_ms", -1), 0);
+	ck_assert_uint_eq(n_released, 1);
+	session_deinit(&other);
+	scene.world.service.events.now_ns = NULL;
 }
 
 TEST(ids_may_be_chosen)

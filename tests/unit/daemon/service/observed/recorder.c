@@ -266,10 +266,9 @@ TEST(the_next_recording_has_the_room, .is_slow = true)
 
 static uint8_t shared_bytes[4096];
 
-static int take_memory(void *ctx, const struct session *of, uint64_t id, struct segments_memory *memory,
-		       struct npumem_error *error)
+static int take_memory(void *ctx, struct segments_memory *memory, struct npumem_error *error)
 {
-	(void)ctx, (void)of, (void)id, (void)error;
+	(void)ctx, (void)error;
 	*memory = (struct segments_memory){.base = shared_bytes, .bytes = sizeof(shared_bytes), .writable = true};
 	return 0;
 }
@@ -279,7 +278,7 @@ static void release_memory(void *ctx, const struct segments_memory *memory)
 	(void)ctx, (void)memory;
 }
 
-static const struct segments_source source = {take_memory, release_memory, NULL, NULL};
+static const struct segments_source source = {.take = take_memory, .release = release_memory};
 
 TEST(sessions_begin_with_what_they_share_and_end)
 {

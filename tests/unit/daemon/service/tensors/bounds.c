@@ -139,14 +139,12 @@ static uint8_t memory[SEGMENT_BYTES];
 static unsigned n_mapped;
 static bool is_broken;
 
-static int take(void *ctx, const struct session *of, uint64_t id, struct segments_memory *taken,
-		struct npumem_error *error)
+static int take(void *ctx, struct segments_memory *taken, struct npumem_error *error)
 {
-	int status = segments_check(of, id, SEGMENT_BYTES, error);
-	(void)ctx;
-	n_mapped += !status;
+	(void)ctx, (void)error;
+	n_mapped++;
 	*taken = (struct segments_memory){.base = memory, .bytes = SEGMENT_BYTES, .writable = true};
-	return status;
+	return 0;
 }
 
 static void release(void *ctx, const struct segments_memory *taken)

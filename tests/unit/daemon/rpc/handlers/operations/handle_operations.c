@@ -229,11 +229,9 @@ enum { SHARED_BYTES = 64 };
 static uint8_t shared[SHARED_BYTES];
 static uint64_t shared_bytes = SHARED_BYTES;
 
-static int take_shared(void *ctx, const struct session *of, uint64_t id, struct segments_memory *memory,
-		       struct npumem_error *error)
+static int take_shared(void *ctx, struct segments_memory *memory, struct npumem_error *error)
 {
-	(void)ctx, (void)of, (void)id;
-	(void)error;
+	(void)ctx, (void)error;
 	*memory = (struct segments_memory){.base = shared, .bytes = shared_bytes, .writable = true};
 	return 0;
 }
