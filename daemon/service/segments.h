@@ -50,7 +50,7 @@ struct segment {
 /* Takes the memory that came with the request as segment `id` (0: the next id), which is not found yet. 0; INVALID
  * (no memory came, it cannot be shared safely, or the id is in use), RESOURCE_EXHAUSTED (over a limit). */
 int segments_share(struct session *session, uint64_t id, struct segment **out, struct npumem_error *error);
-/* Maps it, on any thread: mmap(2) can wait for the client (server/process/mappings.h). */
+/* Maps it, on any thread: that can wait for the client (server/process/mappings.h). */
 void segments_map(const struct session *session, struct segment *segment);
 /* After segments_map: it is found from now on. 0; RESOURCE_EXHAUSTED: it could not be mapped, and is gone. */
 int segments_mapped(struct session *session, struct segment *segment, struct npumem_error *error);

@@ -168,10 +168,21 @@ class Preempted(Crowd):
         time.sleep(self.PART_SECONDS)
         return root.call(stat=pb.StatRequest(details=True)).stat.loop.longest_wait_ns / 1e6
 
+    def share_and_unshare(self):
+        client, fd = Sharer(self.daemon.path), memfd(64 * MIB)
+        while True:
+            client.call(unshare=pb.UnshareRequest(segment=client.share(fd)))
+
     def test_the_loop_does_not_wait_for_a_thread(self):
+        self.nobody_waits_beside(self.flood)
+
+    def test_the_loop_does_not_wait_for_a_mapping(self):
+        self.nobody_waits_beside(self.share_and_unshare)
+
+    def nobody_waits_beside(self, flood):
         root, found = self.client(), []
         with contextlib.ExitStack() as stack:
-            for function in [self.spin] * self.SPINNING + [self.flood] * self.FLOODS:
+            for function in [self.spin] * self.SPINNING + [flood] * self.FLOODS:
                 stack.enter_context(beside(FIRST, function))
             while len(found) < ATTEMPTS and (not found or min(found) >= self.MOST_MS):
                 found.append(self.slept_ms(root))

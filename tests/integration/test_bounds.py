@@ -105,7 +105,7 @@ class Descriptors(TestCase):
             socket.send_fds(client.sock, [share[:1]], [fds[0]])
             client.sock.sendall(share[1:])
             socket.send_fds(client.sock, [share], [fds[1]])
-            answers = [client.receive().shared for _ in range(2)]
+            answers = sorted((client.receive().shared for _ in range(2)), key=lambda shared: shared.segment)
             self.assertEqual([answer.bytes for answer in answers], [4096, 8192])
             for answer in answers:
                 client.sock.sendall(frame(pb.Request(id=2, unshare=pb.UnshareRequest(segment=answer.segment))))
