@@ -144,8 +144,8 @@ class Preempted(Crowd):
     """Processes of a user keep its threads from the processor. A thread that loses it where it wakes another one would
     keep the loop, if it held a lock then."""
 
-    SPINNING, FLOODS, IN_FLIGHT, W = 8, 4, 8, 4000
-    MOST_MS, PART_SECONDS = 20, 1.5
+    SPINNING, FLOODS, IN_FLIGHT, W = 14, 4, 8, 4000
+    MOST_MS, PART_SECONDS = 5, 1
 
     def flood(self):
         client = Client(self.daemon.path)
