@@ -53,10 +53,10 @@ struct limits_user {
 	struct fair_user loop, tasks; /* its work on the loop, and on the worker threads */
 	struct fair_user search;      /* on the loop: `searching`, beside the thousands of its other requests */
 	struct scheduler_user order;
-	struct packs_account packs;	      /* of all its tensors */
-	uint64_t stops_until_ns[STOPS_KINDS]; /* until then it pays for having stopped others (stops.h) */
-	struct occupancy places;	      /* of all its tensors */
-	struct occupancy_gaps gaps;	      /* between them and all that cannot move: waiting.h's */
+	struct packs_account packs;		      /* of all its tensors */
+	_Atomic uint64_t stops_until_ns[STOPS_KINDS]; /* until then it pays for having stopped others (stops.h) */
+	struct occupancy places;		      /* of all its tensors */
+	struct occupancy_gaps gaps;		      /* between them and all that cannot move: waiting.h's */
 
 	/* For waiting.h: its waiting allocations, and its neighbours in turn. */
 	struct waiter *waiters, *searching;

@@ -1,6 +1,7 @@
 /* A session's segments, newest first. */
 #include "daemon/service/segments.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <utlist.h>
@@ -58,6 +59,8 @@ static int take(const struct session *session, uint64_t id, struct segments_memo
 		status = stops_check(session, STOPS_MAPPINGS, error);
 	if (status)
 		source->release(source->ctx, memory);
+	memory->pays_until_ns = stops_time(session, STOPS_MAPPINGS);
+	memory->pays_percent = session->service->limits.stop_percent;
 	return status;
 }
 
@@ -121,10 +124,13 @@ static void drop(struct session *session, struct segment *segment)
 	heap_free(session->service->heap, segment);
 }
 
-void segments_map(const struct session *session, struct segment *segment)
+bool segments_map(const struct session *session, struct segment *segment, void (*done)(void *arg), void *arg)
 {
-	if (session->segments_source->map)
-		session->segments_source->map(&segment->memory);
+	const struct segments_source *source = session->segments_source;
+
+	if (source->map)
+		source->map(source->ctx, &segment->memory, done, arg);
+	return source->map;
 }
 
 int segments_mapped(struct session *session, struct segment *segment, struct npumem_error *error)
@@ -132,14 +138,13 @@ int segments_mapped(struct session *session, struct segment *segment, struct npu
 	const struct segments_source *source = session->segments_source;
 	struct segments_memory *memory = &segment->memory;
 
-	if (memory->stopped_ns)
-		stops_charge(session, STOPS_MAPPINGS, memory->stopped_ns);
-	if (memory->base && source->mapped)
+	if (source->mapped)
 		source->mapped(source->ctx, memory);
-	if (memory->base)
+	if (!memory->map_status)
 		return 0;
-	npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "%" PRIu64 " bytes cannot be mapped: %s", memory->bytes,
-			 strerror(-memory->map_status));
+	if (memory->map_status != -EAGAIN || !stops_check(session, STOPS_MAPPINGS, error))
+		npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "%" PRIu64 " bytes cannot be mapped: %s",
+				 memory->bytes, strerror(-memory->map_status));
 	drop(session, segment);
 	return NPUMEM_RESOURCE_EXHAUSTED;
 }
@@ -149,7 +154,7 @@ int segments_unshare(struct session *session, uint64_t id, struct npumem_error *
 	struct segment *segment;
 
 	LL_SEARCH_SCALAR(session->segments, segment, id, id);
-	if (!segment)
+	if (!segment || !segment->memory.base)
 		return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %" PRIu64, id);
 	drop(session, segment);
 	return 0;

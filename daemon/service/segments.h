@@ -15,8 +15,10 @@ struct segments_memory {
 	uint8_t *base; /* where it is mapped; NULL: nowhere yet */
 	uint64_t bytes;
 	bool writable;
-	int fd, map_status;  /* the source's own, */
-	uint64_t stopped_ns; /* and what its map and unmap are charged for (order/stops.h) */
+	/* Where its user pays for the map, and the percentage (order/stops.h). */
+	_Atomic uint64_t *pays_until_ns;
+	unsigned pays_percent;
+	int fd, map_status; /* the source's own */
 	void *mapping;
 };
 
@@ -25,10 +27,10 @@ struct segments_source {
 	/* Takes the memory that came with the current request. 0; INVALID, RESOURCE_EXHAUSTED: nothing is taken.
 	 */
 	int (*take)(void *ctx, struct segments_memory *memory, struct npumem_error *error);
-	/* Maps what was taken: base is set, or map_status to -errno. On any thread. NULL: it is mapped when it is
-	 * taken. */
-	void (*map)(struct segments_memory *memory);
-	/* After map, if base is set. */
+	/* Has what was taken mapped by another thread, and then done(arg) called on this one. NULL: it is mapped
+	 * when it is taken. */
+	void (*map)(void *ctx, struct segments_memory *memory, void (*done)(void *arg), void *arg);
+	/* After done: sets base, or map_status to -errno. */
 	void (*mapped)(void *ctx, struct segments_memory *memory);
 	void (*release)(void *ctx, const struct segments_memory *memory);
 	/* Calls access(arg), which touches the memory. False: it faulted and was left midway. On any thread. NULL:
@@ -50,9 +52,10 @@ struct segment {
 /* Takes the memory that came with the request as segment `id` (0: the next id), which is not found yet. 0; INVALID
  * (no memory came, it cannot be shared safely, or the id is in use), RESOURCE_EXHAUSTED (over a limit). */
 int segments_share(struct session *session, uint64_t id, struct segment **out, struct npumem_error *error);
-/* Maps it, on any thread: that can wait for the client (server/process/mappings.h). */
-void segments_map(const struct session *session, struct segment *segment);
-/* After segments_map: it is found from now on. 0; RESOURCE_EXHAUSTED: it could not be mapped, and is gone. */
+/* Has it mapped by another thread, as that can wait for the client (server/process/mappings.h), and then done(arg)
+ * called on this one. False: it is mapped already. */
+bool segments_map(const struct session *session, struct segment *segment, void (*done)(void *arg), void *arg);
+/* After that: it is found from now on. 0; RESOURCE_EXHAUSTED: it could not be mapped, and is gone. */
 int segments_mapped(struct session *session, struct segment *segment, struct npumem_error *error);
 
 /* 0; NOT_FOUND, DATA_LOST (its memory has faulted). */

@@ -499,6 +499,22 @@ class VeryManyMappings(Closing):
         self.sharer.call(unshare=pb.UnshareRequest(segment=response.shared.segment))
         return True
 
+    def test_many_at_once_are_paid_for_one_by_one(self):
+        """Shares that have arrived before the first of them was mapped."""
+        end = time.monotonic() + 30
+        statuses = []
+        with self.mapped(), beside(ALICE, self.punch):
+            while not {pb.OK, pb.RESOURCE_EXHAUSTED} <= set(statuses):
+                self.assertLess(time.monotonic(), end, "all of them are mapped, or none")
+                sent = [self.sharer.send_fds([self.memfd], share=pb.ShareRequest()) for _ in range(20)]
+                answers = self.sharer.answers(sent)
+                statuses = [answer.status for answer in answers]
+                for answer in answers:
+                    if answer.status == pb.OK:
+                        self.sharer.call(unshare=pb.UnshareRequest(segment=answer.shared.segment))
+        refused = next(answer for answer in answers if answer.status != pb.OK)
+        self.assertIn("mappings of shared memory", refused.message)
+
     def test_who_stops_others_pays(self):
         end = time.monotonic() + 30
         with self.mapped(), beside(ALICE, self.punch):

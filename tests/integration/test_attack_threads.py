@@ -189,6 +189,20 @@ class Preempted(Crowd):
         self.assertLess(min(found), self.MOST_MS, found)
 
 
+class Shares(Crowd):
+    def test_a_share_does_not_wait_for_kernels_of_its_user(self):
+        kernel = Endless(self.client(FIRST))
+        kernel.alloc("more")
+        clients = [self.client(FIRST) for _ in range(2)]
+        for client, out in zip(clients, ("out", "more")):
+            (client.kernel,) = client.post(kernel.call(out))
+        wait_for(lambda: self.running() == len(clients))
+        with as_uid(FIRST):
+            sharer = self.stack.enter_context(Sharer(self.daemon.path))
+        self.assertGreater(sharer.share(memfd(4096)), 0)
+        self.cancel(*clients)
+
+
 class Few(Crowd):
     """Of a daemon that may have no more threads."""
 

@@ -8,7 +8,8 @@ import subprocess
 import unittest
 
 from support import SECONDS, TestCase, dims, fill, frame, long_alloc, pb, read, run, submit, wait_for
-from test_record import CTL, read_record, write_record
+from support import NPUMEMCTL
+from test_record import read_record, write_record
 from trace_format import faults
 
 HOSTILE = "</script><b>x"
@@ -31,7 +32,7 @@ class Report(TestCase):
     def start(self, *command):
         log = os.path.join(self.daemon.directory, "record.log")
         with open(log, "wb") as out:
-            process = subprocess.Popen([CTL, "--socket", self.daemon.path, *command], stderr=out, stdout=out)
+            process = subprocess.Popen([NPUMEMCTL, "--socket", self.daemon.path, *command], stderr=out, stdout=out)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
 
@@ -71,7 +72,7 @@ class Report(TestCase):
     def report(self, *words, code=0):
         """Of trace where that is the first word."""
         command = words if words[0] == "trace" else ["report", *words]
-        done = subprocess.run([CTL, "--json", *command], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([NPUMEMCTL, "--json", *command], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 

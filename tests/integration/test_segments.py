@@ -9,7 +9,7 @@ import struct
 import tempfile
 import unittest
 
-from support import Sharer, TestCase, dims, pb, wait_for
+from support import Sharer, TestCase, dims, fill, frame, long_alloc, pb, wait_for
 
 SHRINK = fcntl.F_SEAL_SHRINK
 
@@ -320,6 +320,31 @@ class Segments(TestCase):
             client.send(write=pb.WriteRequest(tensor=pb.Ref(handle=tensor.handle), segment=segment))
         client.close()
         wait_for(lambda: self.maps() == self.assert_alive().tensors == 0)
+
+    def test_an_unshare_that_waits_beside_a_share_of_the_same_id(self):
+        """The share is taken when it comes: the unshare may run while a thread maps the new segment."""
+        clients = [self.client() for _ in range(6)]
+        before, fd = self.fds(), memfd(4096)
+        self.addCleanup(os.close, fd)
+        unshare = frame(pb.Request(id=2, unshare=pb.UnshareRequest(segment=7)))
+        share = frame(pb.Request(id=3, share=pb.ShareRequest(segment=7)))
+        for i, client in enumerate(clients):
+            client.call(**long_alloc(f"x{i}", 3000))
+        for turn in range(150):
+            infos = [frame(pb.Request(id=5, info=pb.InfoRequest()))] * (turn % 50)
+            for i, client in enumerate(clients):
+                client.sock.sendall(frame(pb.Request(id=1, **fill(f"x{i}", 1))) + unshare + b"".join(infos))
+                socket.send_fds(client.sock, [share], [fd])
+            for client in clients:
+                statuses = {}
+                for _ in range(3 + len(infos)):
+                    answer = client.receive()
+                    statuses[answer.id] = answer.status
+                self.assertEqual(statuses[1], pb.OK)
+                self.assertLessEqual({statuses[2], statuses[3]}, {pb.OK, pb.NOT_FOUND, pb.INVALID})
+        for client in clients:
+            client.close()
+        wait_for(lambda: self.fds() == before - len(clients) and not self.maps())
 
     def test_what_is_too_large_is_never_mapped(self):
         """Address space is in no account, so that what is refused must take none."""

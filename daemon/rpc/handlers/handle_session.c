@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 
+#include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/life.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
@@ -14,11 +15,6 @@
 #include "daemon/service/segments.h"
 
 /* ---- system memory ---- */
-
-static void map(struct call *call)
-{
-	segments_map(call->session, call->task);
-}
 
 static int mapped(struct call *call)
 {
@@ -36,6 +32,16 @@ static int mapped(struct call *call)
 	return 0;
 }
 
+static void on_mapped(void *arg)
+{
+	struct call *call = arg;
+	struct rpc *rpc = call->rpc;
+
+	call_attribute(call);
+	perform_go_on(call, mapped(call));
+	rpc->settle(rpc);
+}
+
 /* The descriptor came with the request, and is taken at once. What its session sends after it finds the segment.
  */
 int handle_session_share(struct call *call)
@@ -49,7 +55,8 @@ int handle_session_share(struct call *call)
 		return status;
 	call->task = segment;
 	gate_shut(call);
-	return perform_later(call, CALL_INLINE_COST + 1, map, mapped);
+	charge_in_any_case(call);
+	return segments_map(call->session, segment, on_mapped, call) ? CALL_ELSEWHERE : mapped(call);
 }
 
 int handle_session_unshare(struct call *call)

@@ -110,15 +110,20 @@ int closer_refuse(const struct closer_user *user, struct npumem_error *error)
 
 /* ---- what is closed ---- */
 
+static bool owes(const struct closer_user *user)
+{
+	return user->limits && uv_hrtime() < user->limits->stops_until_ns[STOPS_MAPPINGS];
+}
+
 /* Its mappings wait while it pays for having stopped others. */
 static void pause_mappings(struct closer_user *user)
 {
 	struct closer *closer = user->closer;
-	bool owes = user->limits && uv_hrtime() < user->limits->stops_until_ns[STOPS_MAPPINGS];
+	bool waits = owes(user);
 
-	closer->n_paused += (unsigned)owes - user->is_paused;
-	user->is_paused = owes;
-	(owes ? closer_threads_pause : closer_threads_resume)(&closer->threads, &user->queues[CLOSER_MAPPINGS]);
+	closer->n_paused += (unsigned)waits - user->is_paused;
+	user->is_paused = waits;
+	(waits ? closer_threads_pause : closer_threads_resume)(&closer->threads, &user->queues[CLOSER_MAPPINGS]);
 }
 
 static void note_returned(struct closer_queue *queue)
@@ -128,6 +133,20 @@ static void note_returned(struct closer_queue *queue)
 	queue->is_stuck = false;
 	log_line(LOG_LEVEL_INFO, "uid %" PRIu32 ": the close of its file descriptor has returned",
 		 queue->limits->uid);
+}
+
+static unsigned settle_maps(struct closer *closer, struct closer_mapping *mapped)
+{
+	struct closer_mapping *next;
+	unsigned n = 0;
+
+	for (; mapped; mapped = next, n++) {
+		next = mapped->next;
+		if (!--closer->n_maps)
+			uv_unref((uv_handle_t *)&closer->closed);
+		mapped->mapped(mapped->arg);
+	}
+	return n;
 }
 
 /* Gives the charges back. */
@@ -148,8 +167,12 @@ static void settle(struct closer_queue *queue, const struct closer_done *done)
 		stops_charge_user(closer->limits, user->limits, STOPS_MAPPINGS, uv_hrtime(), done->stopped_ns);
 	if (done->stopped_ns)
 		pause_mappings(user);
-	for (struct closer_mapping *unmapped = done->unmapped; unmapped; unmapped = next, n++) {
+	if (queue->kind == CLOSER_MAPS)
+		n += settle_maps(closer, done->unmapped);
+	for (struct closer_mapping *unmapped = queue->kind == CLOSER_MAPS ? NULL : done->unmapped; unmapped;
+	     unmapped = next, n++) {
 		next = unmapped->next;
+		give_back(user, LIMITS_SEGMENTS, 1);
 		give_back(user, LIMITS_SEGMENT_BYTES, unmapped->bytes);
 		heap_free(closer->heap, unmapped);
 	}
@@ -229,10 +252,20 @@ void closer_add_turned_away(struct closer_user *user, int fd)
 
 void closer_add_mapping(struct closer_user *user, struct closer_mapping *mapping)
 {
+	charge(user, LIMITS_SEGMENTS, 1);
 	charge(user, LIMITS_SEGMENT_BYTES, mapping->bytes);
 	begin_pending(user);
-	pause_mappings(user);
+	if (owes(user))
+		pause_mappings(user);
 	closer_threads_add_mapping(&user->closer->threads, &user->queues[CLOSER_MAPPINGS], mapping);
+}
+
+void closer_map(struct closer_user *user, struct closer_mapping *mapping)
+{
+	begin_pending(user);
+	if (!user->closer->n_maps++)
+		uv_ref((uv_handle_t *)&user->closer->closed);
+	closer_threads_add_mapping(&user->closer->threads, &user->queues[CLOSER_MAPS], mapping);
 }
 
 void closer_close_mapped(struct closer_user *user, int fd)

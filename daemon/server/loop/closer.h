@@ -34,6 +34,7 @@ struct closer {
 	struct closer_user *users, nobody;
 	unsigned n_fds_max;	/* bound of descriptors of clients in this process */
 	unsigned n_fds;		/* now: connections, received descriptors, those being closed */
+	unsigned n_maps;	/* files that are being mapped */
 	unsigned n_pending;	/* descriptors and mappings that are being closed */
 	unsigned n_turned_away; /* connections that are turned away, and being closed */
 	unsigned n_paused;	/* users that have stopped others by unmaps, and pay for it */
@@ -81,8 +82,11 @@ void closer_add_received(struct closer_user *user, int fd);
 void closer_add_connection(struct closer_user *user, int fd);
 /* A connection that is not served, that was counted. The user is charged for a descriptor until it is closed. */
 void closer_add_turned_away(struct closer_user *user, int fd);
-/* base and bytes are set. Until it is unmapped the user is charged for its bytes (LIMITS_SEGMENT_BYTES); then it
- * is freed by the heap. While the user pays for having stopped others, nothing of it is unmapped. */
+/* Has the file of a charged mapping mapped by a thread, and then mapped(arg) called on the loop, which lives until
+ * then. A user's are mapped one after the other. */
+void closer_map(struct closer_user *user, struct closer_mapping *mapping);
+/* base and bytes are set. Until it is unmapped the user is charged for it (LIMITS_SEGMENTS, LIMITS_SEGMENT_BYTES);
+ * then it is freed by the heap. While the user pays for having stopped others, nothing of it is unmapped. */
 void closer_add_mapping(struct closer_user *user, struct closer_mapping *mapping);
 /* The descriptor of a mapped file: the mapping keeps the file, so that this close is not the last. Closes it here.
  */

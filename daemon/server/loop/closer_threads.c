@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "daemon/server/process/holes.h"
 #include "daemon/server/process/log.h"
 #include "daemon/server/process/mappings.h"
 
@@ -87,6 +88,14 @@ static void close_fds(const int *fds, unsigned n)
 	}
 }
 
+static void map(struct closer_mapping *mapping)
+{
+	mapping->base = mappings_add(mapping->fd, mapping->bytes, mapping->writable, &mapping->price);
+	mapping->status = mapping->base ? holes_forbid(mapping->base, mapping->bytes) : -errno;
+	if (mapping->status && mapping->base)
+		mappings_remove(mapping->base, mapping->bytes);
+}
+
 /* Unmaps it, or a part of it that stopped others. Returns for how long. */
 static uint64_t unmap(struct closer_mapping *mapping)
 {
@@ -155,7 +164,7 @@ static void close_some(struct closer_thread *thread)
 	int fds[CLOSER_MESSAGE_FDS];
 	struct closer_mapping *mapping;
 	struct closer_queue *queue;
-	bool is_first;
+	bool is_first, is_map;
 	unsigned n;
 
 	uv_mutex_lock(&threads->lock);
@@ -175,7 +184,10 @@ static void close_some(struct closer_thread *thread)
 	thread->since_cpu_ns = since_cpu_ns;
 	unlock(threads);
 	close_fds(fds, n);
-	if (mapping)
+	is_map = mapping && queue->kind == CLOSER_MAPS;
+	if (is_map)
+		map(mapping);
+	else if (mapping)
 		stopped_ns = unmap(mapping);
 	uv_mutex_lock(&threads->lock);
 	thread->queue = NULL;
@@ -183,7 +195,7 @@ static void close_some(struct closer_thread *thread)
 	queue->n_closed += n;
 	queue->stopped_ns += stopped_ns;
 	queue->is_paused |= stopped_ns > 0;
-	if (mapping && mapping->done_bytes < mapping->bytes)
+	if (mapping && !is_map && mapping->done_bytes < mapping->bytes)
 		LL_PREPEND(queue->mappings, mapping);
 	else if (mapping)
 		LL_PREPEND(queue->unmapped, mapping);
@@ -275,7 +287,7 @@ void closer_threads_add_mapping(struct closer_threads *threads, struct closer_qu
 				struct closer_mapping *mapping)
 {
 	uv_mutex_lock(&threads->lock);
-	LL_PREPEND(queue->mappings, mapping);
+	LL_APPEND(queue->mappings, mapping);
 	add_ready(threads, queue);
 	unlock(threads);
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "daemon/server/process/mappings.h"
 #include "daemon/service/limits.h"
 
 enum {
@@ -14,17 +15,31 @@ enum {
 	CLOSER_MESSAGE_FDS = 253, /* that one message can carry: SCM_MAX_FD of the kernel */
 };
 
-/* The contents of a queue. The close of a received descriptor may never return. The close of a connection, served
- * or turned away, returns when its linger is ended. The end of a mapping may take long. */
-enum closer_kind { CLOSER_RECEIVED, CLOSER_CONNECTIONS, CLOSER_TURNED_AWAY, CLOSER_MAPPINGS, CLOSER_KINDS };
+/* The contents of a queue. The close of a received descriptor may never return. A file is mapped here, too: the
+ * kernel may let that wait for its client. The close of a connection, served or turned away, returns when its
+ * linger is ended. The end of a mapping may take long. */
+enum closer_kind {
+	CLOSER_RECEIVED,
+	CLOSER_CONNECTIONS,
+	CLOSER_TURNED_AWAY,
+	CLOSER_MAPPINGS,
+	CLOSER_MAPS,
+	CLOSER_KINDS
+};
 
 struct closer_user;
 
-/* A mapping of a client's memory. */
+/* A mapping of a client's memory, to be made (CLOSER_MAPS) or to be removed (CLOSER_MAPPINGS). */
 struct closer_mapping {
 	uint8_t *base;
 	uint64_t bytes, done_bytes; /* unmapped */
 	struct closer_mapping *next;
+	/* To be made, of a file: base is set, or status to -errno, and mapped(arg) is called on the loop. */
+	int fd, status;
+	bool writable;
+	struct mappings_price price;
+	void (*mapped)(void *arg);
+	void *arg;
 };
 
 struct closer_queue {
@@ -40,7 +55,7 @@ struct closer_queue {
 	bool is_paused;
 	/* Closed, and not settled by the loop yet. */
 	unsigned n_closed;
-	struct closer_mapping *unmapped;
+	struct closer_mapping *unmapped; /* or mapped */
 	uint64_t stopped_ns; /* for which its unmaps stopped others; it is paused since the last of them */
 	bool is_done;	     /* in `done` */
 	struct closer_queue *next_ready, *next_done;

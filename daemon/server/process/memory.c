@@ -62,19 +62,27 @@ static int take(void *ctx, struct segments_memory *memory, struct npumem_error *
 	return status;
 }
 
-static void map(struct segments_memory *memory)
+static void map(void *ctx, struct segments_memory *memory, void (*done)(void *arg), void *arg)
 {
-	void *base = mappings_add(memory->fd, memory->bytes, memory->writable, &memory->stopped_ns);
+	struct closer_mapping *mapping = memory->mapping;
 
-	memory->map_status = base ? holes_forbid(base, memory->bytes) : -errno;
-	if (!memory->map_status)
-		memory->base = base;
-	else if (base)
-		munmap(base, memory->bytes);
+	*mapping = (struct closer_mapping){.bytes = memory->bytes,
+					   .fd = memory->fd,
+					   .writable = memory->writable,
+					   .price = {memory->pays_until_ns, memory->pays_percent},
+					   .mapped = done,
+					   .arg = arg};
+	closer_map(((struct channel *)ctx)->user, mapping);
 }
 
 static void mapped(void *ctx, struct segments_memory *memory)
 {
+	const struct closer_mapping *mapping = memory->mapping;
+
+	memory->map_status = mapping->status;
+	if (mapping->status)
+		return;
+	memory->base = mapping->base;
 	closer_close_mapped(((struct channel *)ctx)->user, memory->fd);
 }
 
@@ -83,7 +91,6 @@ static void release(void *ctx, const struct segments_memory *memory)
 	struct closer_user *user = ((struct channel *)ctx)->user;
 	struct closer_mapping *mapping = memory->mapping;
 
-	mapping->base = memory->base;
 	mapping->bytes = memory->bytes;
 	if (memory->base) {
 		closer_add_mapping(user, mapping);

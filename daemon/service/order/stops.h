@@ -25,7 +25,12 @@ bool stops_is_bounded(const struct session *session);
 int stops_check(const struct session *session, enum stops_kind kind, struct npumem_error *error);
 /* Others were stopped for `ns`. */
 void stops_charge(const struct session *session, enum stops_kind kind, uint64_t ns);
-/* The same, at the time now_ns, for a user whose session may have ended. */
+/* Where the time of a user's kind is kept, for stops_is_owing and stops_add on other threads; NULL: it pays
+ * nothing. */
+_Atomic uint64_t *stops_time(const struct session *session, enum stops_kind kind);
+/* Others were stopped for `ns` until now_ns. */
+void stops_add(_Atomic uint64_t *until_ns, unsigned percent, uint64_t now_ns, uint64_t ns);
+/* The same as stops_charge for a user whose session may have ended. */
 void stops_charge_user(const struct limits_table *limits, struct limits_user *user, enum stops_kind kind,
 		       uint64_t now_ns, uint64_t ns);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "daemon/service/order/stops.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { BYTES = 4096 };
@@ -25,10 +26,22 @@ static int take_only(void *ctx, struct segments_memory *taken, struct npumem_err
 
 static int map_status;
 
-static void map(struct segments_memory *taken)
+static void map(void *ctx, struct segments_memory *taken, void (*done)(void *arg), void *arg)
 {
+	(void)ctx, (void)taken;
+	done(arg);
+}
+
+static void mapped(void *ctx, struct segments_memory *taken)
+{
+	(void)ctx;
 	taken->map_status = map_status;
 	taken->base = map_status ? NULL : memory;
+}
+
+static void done(void *arg)
+{
+	++*(unsigned *)arg;
 }
 
 static unsigned n_released;
@@ -79,7 +92,9 @@ TEST(it_is_found_when_it_is_mapped)
 	struct npumem_error *error = &scene.world.error;
 	const uint64_t *now = &scene.session.user->now[LIMITS_SEGMENT_BYTES];
 	struct segment *segment, *found;
-	scene.source = (struct segments_source){.take = take_only, .map = map, .release = release};
+	unsigned n_done = 0;
+	scene.source =
+		(struct segments_source){.take = take_only, .map = map, .mapped = mapped, .release = release};
 	for (int i = 0; i < 2; i++) {
 		map_status = i ? 0 : -ENOMEM;
 		n_released = 0;
@@ -87,7 +102,8 @@ TEST(it_is_found_when_it_is_mapped)
 		ck_assert_uint_eq(*now, 2 * BYTES);
 		ck_assert_int_eq(segments_share(&scene.session, 5, &found, error), NPUMEM_INVALID);
 		ck_assert_int_eq(segments_find(&scene.session, 5, &found, error), NPUMEM_NOT_FOUND);
-		segments_map(&scene.session, segment);
+		ck_assert_int_eq(segments_unshare(&scene.session, 5, error), NPUMEM_NOT_FOUND);
+		ck_assert(segments_map(&scene.session, segment, done, &n_done));
 		ck_assert_int_eq(segments_mapped(&scene.session, segment, error),
 				 i ? 0 : NPUMEM_RESOURCE_EXHAUSTED);
 		ck_assert_int_eq(segments_find(&scene.session, 5, &found, error), i ? 0 : NPUMEM_NOT_FOUND);
@@ -106,13 +122,16 @@ TEST(who_pays_for_a_map_shares_nothing)
 {
 	struct segment *segment;
 	struct session other;
+	unsigned n_done = 0;
 	scene.world.service.events.now_ns = clock_ns;
 	session_init(&other, &scene.world.service, 1002, 1, NULL);
-	scene.source = (struct segments_source){.take = take_only, .map = map, .release = release};
+	scene.source =
+		(struct segments_source){.take = take_only, .map = map, .mapped = mapped, .release = release};
 	map_status = 0;
 	ck_assert_int_eq(segments_share(&scene.session, 0, &segment, &scene.world.error), 0);
-	segments_map(&scene.session, segment);
-	segment->memory.stopped_ns = UINT64_C(1000000000);
+	ck_assert(segments_map(&scene.session, segment, done, &n_done));
+	ck_assert_ptr_nonnull(segment->memory.pays_until_ns);
+	stops_add(segment->memory.pays_until_ns, segment->memory.pays_percent, clock_ns(), UINT64_C(1000000000));
 	ck_assert_int_eq(segments_mapped(&scene.session, segment, &scene.world.error), 0);
 	n_released = 0;
 	ck_assert_int_eq(segments_share(&scene.session, 0, &segment, &scene.world.error),
