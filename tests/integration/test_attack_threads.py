@@ -196,7 +196,7 @@ class Shares(Crowd):
         clients = [self.client(FIRST) for _ in range(2)]
         for client, out in zip(clients, ("out", "more")):
             (client.kernel,) = client.post(kernel.call(out))
-        wait_for(lambda: self.running() == len(clients))
+        wait_for(lambda: len(self.running()) == len(clients))
         with as_uid(FIRST):
             sharer = self.stack.enter_context(Sharer(self.daemon.path))
         self.assertGreater(sharer.share(memfd(4096)), 0)
