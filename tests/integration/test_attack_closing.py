@@ -509,6 +509,8 @@ class VeryManyMappings(Closing):
                 sent = [self.sharer.send_fds([self.memfd], share=pb.ShareRequest()) for _ in range(20)]
                 answers = self.sharer.answers(sent)
                 statuses = [answer.status for answer in answers]
+                if pb.OK not in statuses:
+                    time.sleep(0.3)  # until it has paid, and the descriptors are closed
                 for answer in answers:
                     if answer.status == pb.OK:
                         self.sharer.call(unshare=pb.UnshareRequest(segment=answer.shared.segment))
