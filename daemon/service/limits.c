@@ -171,8 +171,8 @@ static uint64_t share_of_all(const struct limits_table *table, const struct limi
 	uint64_t left = others < all ? all - others : 0, reserved = all / RESERVED_PARTS;
 	uint64_t half = smaller((left + 1) / 2, left > reserved ? left - reserved : 0);
 
-	/* Others who use up all of a thing do not keep root, or the daemon's uid, from administering: these pass
-	 * the bound by at most what one user may have. */
+	/* So that others who use up all of a thing do not keep them from administering, root and the daemon's uid
+	 * have no share: their own limit bounds them. */
 	if (!all || is_admin(table, user))
 		return UINT64_MAX;
 	return smaller(left, larger(half, larger(all / LEAST_PARTS, 1)));

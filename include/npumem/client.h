@@ -60,7 +60,7 @@ struct npumem_options {
 	uint32_t connect_ms; /* of npumem_open, with a private daemon's start; 0: 30000; or NPUMEM_FOREVER */
 	uint32_t call_ms;    /* as npumem_set_timeout; 0: no limit */
 	/* How long a waiting call polls before it sleeps, in microseconds, at most 1000. 0: $NPUMEM_SPIN_US, or
-	 * 300 if that is not set. NPUMEM_NO_SPIN: no polling; so does 0 with NPUMEM_SPIN_US=0. With one core a call
+	 * 300 if that is not set. NPUMEM_NO_SPIN: no polling, as with 0 and NPUMEM_SPIN_US=0. With one core a call
 	 * never polls; while polling does not pay, it pauses. */
 	uint32_t spin_us;
 	/* For how many milliseconds a lost connection tries to reconnect and to continue its session. 0: as long

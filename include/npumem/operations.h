@@ -39,7 +39,7 @@ struct npumem_done {
 
 /* Write or read a whole tensor. The host array is dense, row-major over N,C,H,W (a matrix: rows, cols), in the
  * tensor's container type; `bytes` must be its size. It travels in as many frames as needed; a failure between
- * two frames leaves a part written. Of 4 KiB and more no copy is made: they are sent from `data`, and received into it.
+ * two frames leaves a part written. An array of 4 KiB or more is not copied: it is sent from `data`, or received into it.
  * After a failed read its content is undefined. */
 int npumem_write(struct npumem *npumem, const struct npumem_tensor *tensor, const void *data, size_t bytes,
 		 struct npumem_error *error);

@@ -71,9 +71,8 @@ static bool outline_answer(const struct call *call, struct recorder_entry *entry
 	return entry->answer;
 }
 
-/* A kept list is recorded by its operations alone: where these could not be put together, nothing ran. NULL: the
- * request could not be read. */
-static bool has_only_a_list(const Npumem__V1__Request *request)
+/* A kept list is recorded by its operations. If the daemon could not build them, nothing ran. */
+static bool names_kept_list(const Npumem__V1__Request *request)
 {
 	return request &&
 	       (request->call_case == NPUMEM__V1__REQUEST__CALL_SUBMIT ||
@@ -90,7 +89,7 @@ static bool is_recorded(const struct call *call, int status)
 	case METHODS_RECORD_RETURN:
 		return !status && call->request->resume->token.len;
 	default:
-		return !call->recording.is_done && !call->handle && !has_only_a_list(call->request) &&
+		return !call->recording.is_done && !call->handle && !names_kept_list(call->request) &&
 		       !(status == NPUMEM_ABORTED && !call->is_started && call->request->again);
 	}
 }

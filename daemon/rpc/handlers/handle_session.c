@@ -42,8 +42,8 @@ static void on_mapped(void *arg)
 	rpc->settle(rpc);
 }
 
-/* The descriptor came with the request, and is taken at once. What its session sends after it finds the segment.
- */
+/* The descriptor came with the request, and is taken at once. Later requests of the session wait for its end, so
+ * that they find the segment. */
 int handle_session_share(struct call *call)
 {
 	struct segment *segment;

@@ -15,8 +15,8 @@ void gate_hold(struct call *call);
 bool gate_lets_in(struct call *call);
 /* The call waits at the gate no more, if it did. */
 void gate_let_in(struct call *call);
-/* A free-standing call goes on after its handler has returned: what its session sends after it waits for its end.
- */
+/* A free-standing call goes on after its handler has returned. Requests of its session that have not arrived wait
+ * for its end. */
 void gate_shut(struct call *call);
 /* It was resolved: it enters the queues of what it claims, and may be ready at once. */
 void gate_arrive(struct call *call);

@@ -53,7 +53,7 @@ struct connection {
 	struct ripening ripening;      /* of the outbox */
 	struct pace arriving, leaving; /* of the incomplete frame; of replies */
 	uint64_t charged_bytes;	       /* to its uid, for input and outbox */
-	/* Of the charged fds, those are allowed that were found to be within the uid's limit. */
+	/* allowed_fds: how many of charged_fds passed the uid's limit. */
 	unsigned charged_fds, allowed_fds;
 	bool is_readable; /* as the kernel has reported */
 	bool has_frames;  /* whole frames are kept */

@@ -115,8 +115,8 @@ static bool owes(const struct closer_user *user)
 	return user->limits && uv_hrtime() < user->limits->stops_until_ns[STOPS_MAPPINGS];
 }
 
-/* Its mappings wait while it pays for having stopped others. */
-static void pause_mappings(struct closer_user *user)
+/* Pauses or resumes its unmaps: they wait while it pays for having stopped others. */
+static void follow_debt(struct closer_user *user)
 {
 	struct closer *closer = user->closer;
 	bool waits = owes(user);
@@ -163,10 +163,10 @@ static void settle(struct closer_queue *queue, const struct closer_done *done)
 		closer->n_turned_away -= n;
 	closer->n_fds -= n;
 	give_back(user, queue->kind == CLOSER_CONNECTIONS ? LIMITS_SESSIONS : LIMITS_DESCRIPTORS, n);
-	if (done->stopped_ns && user->limits)
-		stops_charge_user(closer->limits, user->limits, STOPS_MAPPINGS, uv_hrtime(), done->stopped_ns);
-	if (done->stopped_ns)
-		pause_mappings(user);
+	if (done->price_ns && user->limits)
+		stops_charge_user(closer->limits, user->limits, STOPS_MAPPINGS, uv_hrtime(), done->price_ns);
+	if (done->price_ns)
+		follow_debt(user);
 	if (queue->kind == CLOSER_MAPS)
 		n += settle_maps(closer, done->unmapped);
 	for (struct closer_mapping *unmapped = queue->kind == CLOSER_MAPS ? NULL : done->unmapped; unmapped;
@@ -209,7 +209,7 @@ static void on_tick(uv_timer_t *timer)
 	DL_FOREACH(closer->users, user)
 	{
 		if (user->is_paused)
-			pause_mappings(user);
+			follow_debt(user);
 	}
 }
 
@@ -256,7 +256,7 @@ void closer_add_mapping(struct closer_user *user, struct closer_mapping *mapping
 	charge(user, LIMITS_SEGMENT_BYTES, mapping->bytes);
 	begin_pending(user);
 	if (owes(user))
-		pause_mappings(user);
+		follow_debt(user);
 	closer_threads_add_mapping(&user->closer->threads, &user->queues[CLOSER_MAPPINGS], mapping);
 }
 

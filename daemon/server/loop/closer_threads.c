@@ -96,18 +96,18 @@ static void map(struct closer_mapping *mapping)
 		mappings_remove(mapping->base, mapping->bytes);
 }
 
-/* Unmaps it, or a part of it that stopped others. Returns for how long. */
+/* Unmaps it, or a part of it that stopped others. Returns the price. */
 static uint64_t unmap(struct closer_mapping *mapping)
 {
-	uint64_t stopped_ns = 0;
+	uint64_t price_ns = 0;
 
-	while (mapping->done_bytes < mapping->bytes && !stopped_ns) {
+	while (mapping->done_bytes < mapping->bytes && !price_ns) {
 		uint64_t left = mapping->bytes - mapping->done_bytes, n = left < PIECE_BYTES ? left : PIECE_BYTES;
 
-		stopped_ns = mappings_remove(mapping->base + mapping->done_bytes, n);
+		price_ns = mappings_remove(mapping->base + mapping->done_bytes, n);
 		mapping->done_bytes += n;
 	}
-	return stopped_ns;
+	return price_ns;
 }
 
 /* The lock is not held in a system call: at its end the kernel may give the processor to another thread, or to the
@@ -160,11 +160,11 @@ static unsigned take_fds(struct closer_threads *threads, struct closer_queue *qu
 static void close_some(struct closer_thread *thread)
 {
 	struct closer_threads *threads = thread->threads;
-	uint64_t since_ns = now_ns(CLOCK_MONOTONIC), since_cpu_ns = now_ns(thread->clock), stopped_ns = 0;
+	uint64_t since_ns = now_ns(CLOCK_MONOTONIC), since_cpu_ns = now_ns(thread->clock), price_ns = 0;
 	int fds[CLOSER_MESSAGE_FDS];
 	struct closer_mapping *mapping;
 	struct closer_queue *queue;
-	bool is_first, is_map;
+	bool is_newly_done, is_map;
 	unsigned n;
 
 	uv_mutex_lock(&threads->lock);
@@ -188,26 +188,26 @@ static void close_some(struct closer_thread *thread)
 	if (is_map)
 		map(mapping);
 	else if (mapping)
-		stopped_ns = unmap(mapping);
+		price_ns = unmap(mapping);
 	uv_mutex_lock(&threads->lock);
 	thread->queue = NULL;
 	queue->is_running = false;
 	queue->n_closed += n;
-	queue->stopped_ns += stopped_ns;
-	queue->is_paused |= stopped_ns > 0;
+	queue->price_ns += price_ns;
+	queue->is_paused |= price_ns > 0;
 	if (mapping && !is_map && mapping->done_bytes < mapping->bytes)
 		LL_PREPEND(queue->mappings, mapping);
 	else if (mapping)
 		LL_PREPEND(queue->unmapped, mapping);
 	if (!threads->is_closing)
 		add_ready(threads, queue);
-	is_first = !threads->is_closing && !queue->is_done;
-	if (is_first) {
+	is_newly_done = !threads->is_closing && !queue->is_done;
+	if (is_newly_done) {
 		queue->is_done = true;
 		LL_PREPEND2(threads->done, queue, next_done);
 	}
 	unlock(threads);
-	if (is_first)
+	if (is_newly_done)
 		uv_async_send(threads->closed);
 }
 
@@ -317,10 +317,10 @@ struct closer_queue *closer_threads_take_done(struct closer_threads *threads, st
 	if (queue) {
 		threads->done = queue->next_done;
 		queue->is_done = false;
-		*done = (struct closer_done){queue->n_closed, queue->unmapped, queue->stopped_ns};
+		*done = (struct closer_done){queue->n_closed, queue->unmapped, queue->price_ns};
 		queue->n_closed = 0;
 		queue->unmapped = NULL;
-		queue->stopped_ns = 0;
+		queue->price_ns = 0;
 	}
 	uv_mutex_unlock(&threads->lock);
 	return queue;

@@ -56,8 +56,8 @@ struct closer_queue {
 	/* Closed, and not settled by the loop yet. */
 	unsigned n_closed;
 	struct closer_mapping *unmapped; /* or mapped */
-	uint64_t stopped_ns; /* for which its unmaps stopped others; it is paused since the last of them */
-	bool is_done;	     /* in `done` */
+	uint64_t price_ns;		 /* what its unmaps cost; it is paused since the last of them */
+	bool is_done;			 /* in `done` */
 	struct closer_queue *next_ready, *next_done;
 };
 
@@ -96,13 +96,15 @@ bool closer_threads_end(struct closer_threads *threads);
 void closer_threads_add_fd(struct closer_threads *threads, struct closer_queue *queue, int fd);
 void closer_threads_add_mapping(struct closer_threads *threads, struct closer_queue *queue,
 				struct closer_mapping *mapping);
+/* Nothing more becomes ready of the queue, and what is left becomes ready again. A queue that an unmap has paused
+ * is resumed by the caller, too, when its price is known. */
 void closer_threads_pause(struct closer_threads *threads, struct closer_queue *queue);
 void closer_threads_resume(struct closer_threads *threads, struct closer_queue *queue);
 
 struct closer_done {
 	unsigned n_closed;
 	struct closer_mapping *unmapped;
-	uint64_t stopped_ns;
+	uint64_t price_ns;
 };
 
 /* Takes a queue with finished closes, and these; NULL: there is none, or a thread has the lock. The caller settles

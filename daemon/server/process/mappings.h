@@ -22,7 +22,7 @@ struct mappings_price {
  * any thread. */
 void *mappings_add(int fd, uint64_t bytes, bool writable, const struct mappings_price *price);
 
-/* Returns the time that is to be paid, 0 where it did not sleep for long. On any thread. */
+/* Returns the price, as stops_charge takes it; 0 where it did not sleep for long. On any thread. */
 uint64_t mappings_remove(void *base, uint64_t bytes);
 
 #endif

@@ -9,8 +9,8 @@
 enum { NS_PER_MS = 1000000 };
 
 static const char *const names[STOPS_KINDS] = {
-	[STOPS_COMPACTIONS] = "compactions",
-	[STOPS_MAPPINGS] = "mappings of shared memory",
+	[STOPS_COMPACTIONS] = "compactions", [STOPS_MAPPINGS] = "mappings of shared memory", /* at ten times the
+												time */
 };
 
 static bool is_bounded(const struct limits_table *limits, uint32_t uid)
