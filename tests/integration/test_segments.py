@@ -321,6 +321,22 @@ class Segments(TestCase):
         client.close()
         wait_for(lambda: self.maps() == self.assert_alive().tensors == 0)
 
+    def test_what_is_sent_behind_a_share_finds_it(self):
+        """A thread maps it meanwhile."""
+        client = self.client()
+        tensor = client.alloc(shape=(1, 8, 1, 16))
+        fd, memory = self.memory(4096)
+        for turn in range(20):
+            memory[:128] = bytes([turn]) * 128
+            write = pb.WriteRequest(tensor=pb.Ref(handle=tensor.handle), segment=7)
+            behind = [{"write": write}, {"unshare": pb.UnshareRequest(segment=7)}]
+            frames = [frame(pb.Request(id=i, **call)) for i, call in enumerate([{"share": pb.ShareRequest(segment=7)}, *behind], 1)]
+            socket.send_fds(client.sock, [b"".join(frames)], [fd])
+            answers = [client.receive() for _ in frames]
+            self.assertEqual({answer.status for answer in answers}, {pb.OK}, answers)
+            client.id = len(frames)
+            self.assertEqual(client.read(tensor.handle), bytes([turn]) * 128)
+
     def test_an_unshare_that_waits_beside_a_share_of_the_same_id(self):
         """The share is taken when it comes: the unshare may run while a thread maps the new segment."""
         clients = [self.client() for _ in range(6)]
