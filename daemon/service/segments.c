@@ -59,8 +59,7 @@ static int take(const struct session *session, uint64_t id, struct segments_memo
 		status = stops_check(session, STOPS_MAPPINGS, error);
 	if (status)
 		source->release(source->ctx, memory);
-	memory->pays_until_ns = stops_time(session, STOPS_MAPPINGS);
-	memory->pays_percent = session->service->limits.stop_percent;
+	memory->price = stops_price(session, STOPS_MAPPINGS);
 	return status;
 }
 
@@ -103,11 +102,21 @@ bool segments_reach(const struct session *session, struct segment *segment, void
 	return true;
 }
 
-int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error)
+/* One that is being mapped is not found. */
+static int find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error)
 {
 	LL_SEARCH_SCALAR(session->segments, *out, id, id);
-	if (!*out || !(*out)->memory.base)
-		return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %" PRIu64, id);
+	if (*out && (*out)->memory.base)
+		return 0;
+	return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %" PRIu64, id);
+}
+
+int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error)
+{
+	int status = find(session, id, out, error);
+
+	if (status)
+		return status;
 	if (atomic_load(&(*out)->is_broken))
 		return npumem_error_set(error, NPUMEM_DATA_LOST,
 					"the memory of segment %" PRIu64 " has faulted and is not shared any more",
@@ -136,15 +145,13 @@ bool segments_map(const struct session *session, struct segment *segment, void (
 int segments_mapped(struct session *session, struct segment *segment, struct npumem_error *error)
 {
 	const struct segments_source *source = session->segments_source;
-	struct segments_memory *memory = &segment->memory;
+	int status = source->mapped ? source->mapped(source->ctx, &segment->memory) : 0;
 
-	if (source->mapped)
-		source->mapped(source->ctx, memory);
-	if (!memory->map_status)
+	if (!status)
 		return 0;
-	if (memory->map_status != -EAGAIN || !stops_check(session, STOPS_MAPPINGS, error))
+	if (status != -EAGAIN || !stops_check(session, STOPS_MAPPINGS, error))
 		npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "%" PRIu64 " bytes cannot be mapped: %s",
-				 memory->bytes, strerror(-memory->map_status));
+				 segment->memory.bytes, strerror(-status));
 	drop(session, segment);
 	return NPUMEM_RESOURCE_EXHAUSTED;
 }
@@ -152,12 +159,11 @@ int segments_mapped(struct session *session, struct segment *segment, struct npu
 int segments_unshare(struct session *session, uint64_t id, struct npumem_error *error)
 {
 	struct segment *segment;
+	int status = find(session, id, &segment, error);
 
-	LL_SEARCH_SCALAR(session->segments, segment, id, id);
-	if (!segment || !segment->memory.base)
-		return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %" PRIu64, id);
-	drop(session, segment);
-	return 0;
+	if (!status)
+		drop(session, segment);
+	return status;
 }
 
 void segments_deinit(struct session *session)

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/service/order/stops.h"
+
 struct npumem_error;
 struct session;
 
@@ -15,11 +17,8 @@ struct segments_memory {
 	uint8_t *base; /* where it is mapped; NULL: nowhere yet */
 	uint64_t bytes;
 	bool writable;
-	/* Where its user pays for the map, and the percentage (order/stops.h). */
-	_Atomic uint64_t *pays_until_ns;
-	unsigned pays_percent;
-	int fd, map_status; /* the source's own */
-	void *mapping;
+	struct stops_price price; /* of the map */
+	void *mapping;		  /* the source's own */
 };
 
 /* Maps and unmaps a session's shared memory. */
@@ -27,11 +26,10 @@ struct segments_source {
 	/* Takes the memory that came with the current request. 0; INVALID, RESOURCE_EXHAUSTED: nothing is taken.
 	 */
 	int (*take)(void *ctx, struct segments_memory *memory, struct npumem_error *error);
-	/* Has what was taken mapped by another thread, and then done(arg) called on this one. NULL: it is mapped
-	 * when it is taken. */
+	/* Another thread maps the memory, and then done(arg) is called on this one. NULL: take has mapped it. */
 	void (*map)(void *ctx, struct segments_memory *memory, void (*done)(void *arg), void *arg);
-	/* After done: sets base, or map_status to -errno. */
-	void (*mapped)(void *ctx, struct segments_memory *memory);
+	/* After done. 0: base is set; or -errno: it could not be mapped; -EAGAIN: its user still pays. */
+	int (*mapped)(void *ctx, struct segments_memory *memory);
 	void (*release)(void *ctx, const struct segments_memory *memory);
 	/* Calls access(arg), which touches the memory. False: it faulted and was left midway. On any thread. NULL:
 	 * the memory never faults. */
@@ -52,7 +50,7 @@ struct segment {
 /* Takes the memory that came with the request as segment `id` (0: the next id), which is not found yet. 0; INVALID
  * (no memory came, it cannot be shared safely, or the id is in use), RESOURCE_EXHAUSTED (over a limit). */
 int segments_share(struct session *session, uint64_t id, struct segment **out, struct npumem_error *error);
-/* Has it mapped by another thread, as that can wait for the client (server/process/mappings.h), and then done(arg)
+/* Another thread maps it, as that can wait for the client (server/process/mappings.h), and then done(arg) is
  * called on this one. False: it is mapped already. */
 bool segments_map(const struct session *session, struct segment *segment, void (*done)(void *arg), void *arg);
 /* After that: it is found from now on. 0; RESOURCE_EXHAUSTED: it could not be mapped, and is gone. */

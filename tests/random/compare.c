@@ -1,8 +1,8 @@
 /* The sequential world: the same requests to a daemon without threads, one after the other in the order in which
- * they began to run. An allocation that stood in line has its place where it was granted. What was refused for
- * want of room, or taken back, had no effect and is left out; where a write was stopped on its way, or its client
- * was gone before it was answered, nobody knows what is in its tensors, and nothing is said of them until all is
- * written anew.
+ * they began to run. An allocation that waited in the line comes where it was granted. A request that was
+ * cancelled, or refused for lack of room, had no effect and is left out. If a write was stopped midway, or its
+ * client hung up before the answer, the bytes of its tensors are unknown. They are not compared until all of them
+ * are written again.
  *
  * A root is a tensor with storage, by the request that made it; views have their base's. */
 #include <stdio.h>

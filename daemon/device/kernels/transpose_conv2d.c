@@ -139,7 +139,8 @@ struct transposed {
 	struct phase untouched;
 	int64_t n_untouched; /* of the outputs of a feature */
 	size_t scratch_bytes, pack_bytes;
-	double steps, untouched_steps; /* of a phase that has taps, at most */
+	double steps; /* of a phase that has taps, at most */
+	double untouched_steps;
 };
 _Static_assert(sizeof(struct transposed) <= KERNEL_PLAN_BYTES, "a plan fits where it is made");
 
@@ -191,7 +192,7 @@ static size_t scratch_bytes(const struct kernel_call *call)
 static int64_t axis_phases_most(const struct window_axis *axis)
 {
 	int64_t most = least(axis->stride, axis->kernel), end = scattered(axis);
-	return end < most ? end > 0 ? end : 0 : most;
+	return least(most, end > 0 ? end : 0);
 }
 
 static int64_t phases_most(const struct transposed *t)

@@ -38,8 +38,8 @@ int perform_read_too(struct call *call, const struct tensor *tensor, int (*finis
  * neither will run, as there is no thread, or the call does not outlive its message. */
 bool perform_away(struct call *call, struct call_work *to, bool waits, void (*work)(void *arg),
 		  void (*done)(void *arg), void *arg);
-/* Called on a task's thread when the task pauses (true) and when it goes on: a paused request is not noted as
- * running. */
+/* Called on a task's thread when the task pauses (true) and when it continues (false). The note of running
+ * requests does not have a request that is paused. */
 void perform_note_pause(bool is_paused);
 /* Whether no thread has begun it, and none will: the caller runs it, as far as it must. */
 bool perform_withdraw(struct call_work *work);

@@ -15,8 +15,8 @@ void gate_hold(struct call *call);
 bool gate_lets_in(struct call *call);
 /* The call waits at the gate no more, if it did. */
 void gate_let_in(struct call *call);
-/* A free-standing call goes on after its handler has returned. Requests of its session that have not arrived wait
- * for its end. */
+/* For a free-standing call that is not over when its handler returns: later requests of its session wait at the
+ * gate until it has ended. */
 void gate_shut(struct call *call);
 /* It was resolved: it enters the queues of what it claims, and may be ready at once. */
 void gate_arrive(struct call *call);

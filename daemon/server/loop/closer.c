@@ -108,11 +108,16 @@ int closer_refuse(const struct closer_user *user, struct npumem_error *error)
 				user->charged[LIMITS_DESCRIPTORS], user->limits->uid);
 }
 
-/* ---- what is closed ---- */
+/* ---- finished closes ---- */
 
 static bool owes(const struct closer_user *user)
 {
-	return user->limits && uv_hrtime() < user->limits->stops_until_ns[STOPS_MAPPINGS];
+	struct stops_price price;
+
+	if (!user->limits)
+		return false;
+	price = stops_price_of(user->closer->limits, user->limits, STOPS_MAPPINGS);
+	return stops_owes(&price, uv_hrtime());
 }
 
 /* Pauses or resumes its unmaps: they wait while it pays for having stopped others. */
@@ -149,12 +154,38 @@ static unsigned settle_maps(struct closer *closer, struct closer_mapping *mapped
 	return n;
 }
 
+static unsigned settle_unmaps(struct closer_user *user, struct closer_mapping *unmapped)
+{
+	struct closer_mapping *next;
+	unsigned n = 0;
+
+	for (; unmapped; unmapped = next, n++) {
+		next = unmapped->next;
+		give_back(user, LIMITS_SEGMENTS, 1);
+		give_back(user, LIMITS_SEGMENT_BYTES, unmapped->bytes);
+		heap_free(user->closer->heap, unmapped);
+	}
+	return n;
+}
+
+static void settle_price(struct closer_user *user, uint64_t ns)
+{
+	struct stops_price price;
+
+	if (!ns)
+		return;
+	if (user->limits) {
+		price = stops_price_of(user->closer->limits, user->limits, STOPS_MAPPINGS);
+		stops_pay(&price, uv_hrtime(), ns);
+	}
+	follow_debt(user);
+}
+
 /* Gives the charges back. */
 static void settle(struct closer_queue *queue, const struct closer_done *done)
 {
 	struct closer_user *user = queue->user;
 	struct closer *closer = user->closer;
-	struct closer_mapping *next;
 	unsigned n = done->n_closed;
 
 	if (queue->kind == CLOSER_RECEIVED && n)
@@ -163,19 +194,9 @@ static void settle(struct closer_queue *queue, const struct closer_done *done)
 		closer->n_turned_away -= n;
 	closer->n_fds -= n;
 	give_back(user, queue->kind == CLOSER_CONNECTIONS ? LIMITS_SESSIONS : LIMITS_DESCRIPTORS, n);
-	if (done->price_ns && user->limits)
-		stops_charge_user(closer->limits, user->limits, STOPS_MAPPINGS, uv_hrtime(), done->price_ns);
-	if (done->price_ns)
-		follow_debt(user);
-	if (queue->kind == CLOSER_MAPS)
-		n += settle_maps(closer, done->unmapped);
-	for (struct closer_mapping *unmapped = queue->kind == CLOSER_MAPS ? NULL : done->unmapped; unmapped;
-	     unmapped = next, n++) {
-		next = unmapped->next;
-		give_back(user, LIMITS_SEGMENTS, 1);
-		give_back(user, LIMITS_SEGMENT_BYTES, unmapped->bytes);
-		heap_free(closer->heap, unmapped);
-	}
+	settle_price(user, done->price_ns);
+	n += queue->kind == CLOSER_MAPS ? settle_maps(closer, done->mappings)
+					: settle_unmaps(user, done->mappings);
 	closer->n_pending -= n;
 	drop_refs(user, n);
 }
@@ -252,6 +273,7 @@ void closer_add_turned_away(struct closer_user *user, int fd)
 
 void closer_add_mapping(struct closer_user *user, struct closer_mapping *mapping)
 {
+	mapping->done_bytes = 0;
 	charge(user, LIMITS_SEGMENTS, 1);
 	charge(user, LIMITS_SEGMENT_BYTES, mapping->bytes);
 	begin_pending(user);
@@ -332,7 +354,7 @@ static void free_user(struct closer_user *user)
 
 	for (int kind = 0; kind < CLOSER_KINDS; kind++) {
 		free_mappings(closer, user->queues[kind].mappings);
-		free_mappings(closer, user->queues[kind].unmapped);
+		free_mappings(closer, user->queues[kind].done_mappings);
 	}
 	if (user != &closer->nobody)
 		heap_free(closer->heap, user);

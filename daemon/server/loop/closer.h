@@ -82,8 +82,8 @@ void closer_add_received(struct closer_user *user, int fd);
 void closer_add_connection(struct closer_user *user, int fd);
 /* A connection that is not served, that was counted. The user is charged for a descriptor until it is closed. */
 void closer_add_turned_away(struct closer_user *user, int fd);
-/* Has the file of a charged mapping mapped by a thread, and then mapped(arg) called on the loop, which lives until
- * then. A user's are mapped one after the other. */
+/* A thread maps the file, and then mapped(arg) is called on the loop. The mapping is charged. The files of a user
+ * are mapped one after the other. */
 void closer_map(struct closer_user *user, struct closer_mapping *mapping);
 /* base and bytes are set. Until it is unmapped the user is charged for it (LIMITS_SEGMENTS, LIMITS_SEGMENT_BYTES);
  * then it is freed by the heap. While the user pays for having stopped others, nothing of it is unmapped. */

@@ -88,12 +88,14 @@ static void close_fds(const int *fds, unsigned n)
 	}
 }
 
-static void map(struct closer_mapping *mapping)
+static uint64_t map(struct closer_mapping *mapping)
 {
 	mapping->base = mappings_add(mapping->fd, mapping->bytes, mapping->writable, &mapping->price);
 	mapping->status = mapping->base ? holes_forbid(mapping->base, mapping->bytes) : -errno;
 	if (mapping->status && mapping->base)
 		mappings_remove(mapping->base, mapping->bytes);
+	mapping->done_bytes = mapping->bytes;
+	return 0; /* what it costs is paid */
 }
 
 /* Unmaps it, or a part of it that stopped others. Returns the price. */
@@ -164,7 +166,7 @@ static void close_some(struct closer_thread *thread)
 	int fds[CLOSER_MESSAGE_FDS];
 	struct closer_mapping *mapping;
 	struct closer_queue *queue;
-	bool is_newly_done, is_map;
+	bool is_newly_done;
 	unsigned n;
 
 	uv_mutex_lock(&threads->lock);
@@ -175,7 +177,6 @@ static void close_some(struct closer_thread *thread)
 	queue = take_ready(threads);
 	n = take_fds(threads, queue, fds);
 	mapping = n ? NULL : queue->mappings;
-
 	if (mapping)
 		queue->mappings = mapping->next;
 	queue->is_running = true;
@@ -184,21 +185,18 @@ static void close_some(struct closer_thread *thread)
 	thread->since_cpu_ns = since_cpu_ns;
 	unlock(threads);
 	close_fds(fds, n);
-	is_map = mapping && queue->kind == CLOSER_MAPS;
-	if (is_map)
-		map(mapping);
-	else if (mapping)
-		price_ns = unmap(mapping);
+	if (mapping)
+		price_ns = queue->kind == CLOSER_MAPS ? map(mapping) : unmap(mapping);
 	uv_mutex_lock(&threads->lock);
 	thread->queue = NULL;
 	queue->is_running = false;
 	queue->n_closed += n;
 	queue->price_ns += price_ns;
 	queue->is_paused |= price_ns > 0;
-	if (mapping && !is_map && mapping->done_bytes < mapping->bytes)
+	if (mapping && mapping->done_bytes < mapping->bytes)
 		LL_PREPEND(queue->mappings, mapping);
 	else if (mapping)
-		LL_PREPEND(queue->unmapped, mapping);
+		LL_PREPEND(queue->done_mappings, mapping);
 	if (!threads->is_closing)
 		add_ready(threads, queue);
 	is_newly_done = !threads->is_closing && !queue->is_done;
@@ -317,9 +315,9 @@ struct closer_queue *closer_threads_take_done(struct closer_threads *threads, st
 	if (queue) {
 		threads->done = queue->next_done;
 		queue->is_done = false;
-		*done = (struct closer_done){queue->n_closed, queue->unmapped, queue->price_ns};
+		*done = (struct closer_done){queue->n_closed, queue->done_mappings, queue->price_ns};
 		queue->n_closed = 0;
-		queue->unmapped = NULL;
+		queue->done_mappings = NULL;
 		queue->price_ns = 0;
 	}
 	uv_mutex_unlock(&threads->lock);

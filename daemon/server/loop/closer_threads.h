@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "daemon/server/process/mappings.h"
 #include "daemon/service/limits.h"
+#include "daemon/service/order/stops.h"
 
 enum {
 	CLOSER_THREADS_MAX = 64,
@@ -32,12 +32,12 @@ struct closer_user;
 /* A mapping of a client's memory, to be made (CLOSER_MAPS) or to be removed (CLOSER_MAPPINGS). */
 struct closer_mapping {
 	uint8_t *base;
-	uint64_t bytes, done_bytes; /* unmapped */
+	uint64_t bytes, done_bytes; /* that are mapped, or unmapped */
 	struct closer_mapping *next;
 	/* To be made, of a file: base is set, or status to -errno, and mapped(arg) is called on the loop. */
 	int fd, status;
 	bool writable;
-	struct mappings_price price;
+	struct stops_price price;
 	void (*mapped)(void *arg);
 	void *arg;
 };
@@ -55,9 +55,9 @@ struct closer_queue {
 	bool is_paused;
 	/* Closed, and not settled by the loop yet. */
 	unsigned n_closed;
-	struct closer_mapping *unmapped; /* or mapped */
-	uint64_t price_ns;		 /* what its unmaps cost; it is paused since the last of them */
-	bool is_done;			 /* in `done` */
+	struct closer_mapping *done_mappings; /* mapped or unmapped */
+	uint64_t price_ns;		      /* what its unmaps cost; it is paused since the last of them */
+	bool is_done;			      /* in `done` */
 	struct closer_queue *next_ready, *next_done;
 };
 
@@ -96,14 +96,14 @@ bool closer_threads_end(struct closer_threads *threads);
 void closer_threads_add_fd(struct closer_threads *threads, struct closer_queue *queue, int fd);
 void closer_threads_add_mapping(struct closer_threads *threads, struct closer_queue *queue,
 				struct closer_mapping *mapping);
-/* Nothing more becomes ready of the queue, and what is left becomes ready again. A queue that an unmap has paused
- * is resumed by the caller, too, when its price is known. */
+/* While a queue is paused, it does not become ready. A thread pauses a queue after an unmap that has a price; the
+ * caller resumes it when the user has paid. */
 void closer_threads_pause(struct closer_threads *threads, struct closer_queue *queue);
 void closer_threads_resume(struct closer_threads *threads, struct closer_queue *queue);
 
 struct closer_done {
 	unsigned n_closed;
-	struct closer_mapping *unmapped;
+	struct closer_mapping *mappings; /* mapped or unmapped */
 	uint64_t price_ns;
 };
 

@@ -28,7 +28,7 @@ struct workers_task {
 	void (*done)(void *arg);
 	void *arg;
 	struct workers_task *next; /* in `granted`, `resumed` or `done` */
-	uv_sem_t *resume;	   /* of one that gave way, until it goes on; NULL: it was not begun, or runs */
+	uv_sem_t *resume;	   /* a task that gave way waits for it; NULL: the task has not begun, or runs */
 	bool is_common;		   /* begun on the common thread */
 	uint64_t granted_ns;	   /* when it was given its slot */
 	uint64_t since_ns;	   /* that it runs, or found no other user to give way to */

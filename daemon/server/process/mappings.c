@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -58,7 +57,7 @@ static uint64_t price_of(const struct watch *watch)
 	return slept && ns - ran_ns >= (uint64_t)LONG_MS * NS_PER_MS ? (ns - ran_ns) * PRICE : 0;
 }
 
-void *mappings_add(int fd, uint64_t bytes, bool writable, const struct mappings_price *price)
+void *mappings_add(int fd, uint64_t bytes, bool writable, const struct stops_price *price)
 {
 	struct watch watch = begin();
 	void *base = MAP_FAILED;
@@ -66,15 +65,15 @@ void *mappings_add(int fd, uint64_t bytes, bool writable, const struct mappings_
 	uint64_t ns;
 
 	/* Asked here, too: a user may have sent many shares before the first was paid for. */
-	if (!price->until_ns || uv_hrtime() >= atomic_load(price->until_ns)) {
+	if (!stops_owes(price, uv_hrtime())) {
 		/* userfaultfd takes no shared mapping that cannot be written; a private one that is only read has
 		 * the same pages. */
 		base = writable ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
 				: mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 		error = errno;
 		ns = price_of(&watch);
-		if (ns && price->until_ns)
-			stops_add(price->until_ns, price->percent, uv_hrtime(), ns);
+		if (ns)
+			stops_pay(price, uv_hrtime(), ns);
 	}
 	pthread_mutex_unlock(&one_at_a_time);
 	errno = error;

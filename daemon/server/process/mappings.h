@@ -12,15 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where a user pays, as stops_add has it. */
-struct mappings_price {
-	_Atomic uint64_t *until_ns; /* NULL: it pays nothing */
-	unsigned percent;
-};
+struct stops_price;
 
 /* A mapping of the file's first `bytes`; NULL: errno says why; EAGAIN: the user still pays for an earlier one. On
  * any thread. */
-void *mappings_add(int fd, uint64_t bytes, bool writable, const struct mappings_price *price);
+void *mappings_add(int fd, uint64_t bytes, bool writable, const struct stops_price *price);
 
 /* Returns the price, as stops_charge takes it; 0 where it did not sleep for long. On any thread. */
 uint64_t mappings_remove(void *base, uint64_t bytes);

@@ -46,44 +46,44 @@ static int take(void *ctx, struct segments_memory *memory, struct npumem_error *
 {
 	struct channel *channel = ctx;
 	const struct heap *heap = channel->user->closer->heap;
-	int status;
+	int status, fd = channel_take_fd(channel);
+	struct closer_mapping *mapping;
 
-	memory->fd = channel_take_fd(channel);
-	if (memory->fd < 0)
+	if (fd < 0)
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"no fd came with the request: it goes with the first byte of its frame");
-	memory->mapping = heap_zalloc(heap, 1, sizeof(struct closer_mapping));
-	status = memory->mapping ? check(memory->fd, &memory->bytes, &memory->writable, error)
-				 : heap_exhausted(error);
+	memory->mapping = mapping = heap_zalloc(heap, 1, sizeof(*mapping));
+	status = mapping ? check(fd, &memory->bytes, &memory->writable, error) : heap_exhausted(error);
 	if (status) {
-		heap_free(heap, memory->mapping);
-		closer_add_received(channel->user, memory->fd);
+		heap_free(heap, mapping);
+		closer_add_received(channel->user, fd);
+		return status;
 	}
-	return status;
+	mapping->fd = fd;
+	mapping->bytes = memory->bytes;
+	mapping->writable = memory->writable;
+	return 0;
 }
 
 static void map(void *ctx, struct segments_memory *memory, void (*done)(void *arg), void *arg)
 {
 	struct closer_mapping *mapping = memory->mapping;
 
-	*mapping = (struct closer_mapping){.bytes = memory->bytes,
-					   .fd = memory->fd,
-					   .writable = memory->writable,
-					   .price = {memory->pays_until_ns, memory->pays_percent},
-					   .mapped = done,
-					   .arg = arg};
+	mapping->price = memory->price;
+	mapping->mapped = done;
+	mapping->arg = arg;
 	closer_map(((struct channel *)ctx)->user, mapping);
 }
 
-static void mapped(void *ctx, struct segments_memory *memory)
+static int mapped(void *ctx, struct segments_memory *memory)
 {
 	const struct closer_mapping *mapping = memory->mapping;
 
-	memory->map_status = mapping->status;
 	if (mapping->status)
-		return;
+		return mapping->status;
 	memory->base = mapping->base;
-	closer_close_mapped(((struct channel *)ctx)->user, memory->fd);
+	closer_close_mapped(((struct channel *)ctx)->user, mapping->fd);
+	return 0;
 }
 
 static void release(void *ctx, const struct segments_memory *memory)
@@ -91,13 +91,12 @@ static void release(void *ctx, const struct segments_memory *memory)
 	struct closer_user *user = ((struct channel *)ctx)->user;
 	struct closer_mapping *mapping = memory->mapping;
 
-	mapping->bytes = memory->bytes;
 	if (memory->base) {
 		closer_add_mapping(user, mapping);
-	} else {
-		heap_free(user->closer->heap, mapping);
-		closer_add_received(user, memory->fd);
+		return;
 	}
+	closer_add_received(user, mapping->fd);
+	heap_free(user->closer->heap, mapping);
 }
 
 static bool reach(const struct segments_memory *memory, void (*access)(void *arg), void *arg)

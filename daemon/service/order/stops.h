@@ -18,6 +18,12 @@ enum {
 	STOPS_LEAST_NS = 1000000, /* least charge of a compaction: other users wait for its start, too */
 };
 
+/* What a user pays for one kind at this moment. Good while the user has references. */
+struct stops_price {
+	_Atomic uint64_t *until_ns; /* until then the user owes; NULL: it pays nothing */
+	unsigned percent;
+};
+
 /* Whether the session's compactions are bounded: they give way, and what would take long at once stays. It does
  * not depend on which other users are there, as these may come while one runs. */
 bool stops_is_bounded(const struct session *session);
@@ -25,13 +31,15 @@ bool stops_is_bounded(const struct session *session);
 int stops_check(const struct session *session, enum stops_kind kind, struct npumem_error *error);
 /* Others were stopped for `ns`. */
 void stops_charge(const struct session *session, enum stops_kind kind, uint64_t ns);
-/* Where the time of a user's kind is kept, for stops_is_owing and stops_add on other threads; NULL: it pays
- * nothing. */
-_Atomic uint64_t *stops_time(const struct session *session, enum stops_kind kind);
-/* Others were stopped for `ns` until now_ns. */
-void stops_add(_Atomic uint64_t *until_ns, unsigned percent, uint64_t now_ns, uint64_t ns);
-/* The same as stops_charge for a user whose session may have ended. */
-void stops_charge_user(const struct limits_table *limits, struct limits_user *user, enum stops_kind kind,
-		       uint64_t now_ns, uint64_t ns);
+
+struct stops_price stops_price(const struct session *session, enum stops_kind kind);
+/* Of a user whose sessions may have ended. */
+struct stops_price stops_price_of(const struct limits_table *limits, struct limits_user *user,
+				  enum stops_kind kind);
+/* Whether the user still owes, on any thread. */
+bool stops_owes(const struct stops_price *price, uint64_t now_ns);
+/* Others were stopped for `ns` until now_ns, on any thread: where two threads do so at once, one may count alone.
+ */
+void stops_pay(const struct stops_price *price, uint64_t now_ns, uint64_t ns);
 
 #endif

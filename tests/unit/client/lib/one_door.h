@@ -4,7 +4,8 @@
 
 #include "tests/unit/client/lib/door.h"
 
-/* What is told at the end would be told to variables that are gone: a test with such requests closes it itself. */
+/* A request in flight would have its callback at the end, with pointers to variables of the test that no longer
+ * exist. A test that leaves such requests closes the connection itself. */
 static inline void door_end(struct door *of)
 {
 	ck_assert(!of->peer.npumem || !npumem_in_flight(of->peer.npumem));

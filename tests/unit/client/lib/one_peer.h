@@ -4,7 +4,8 @@
 
 #include "tests/unit/client/lib/peer.h"
 
-/* What is told at the end would be told to variables that are gone: a test with such requests closes it itself. */
+/* A request in flight would have its callback at the end, with pointers to variables of the test that no longer
+ * exist. A test that leaves such requests closes the connection itself. */
 static inline void peer_end(struct peer *of)
 {
 	ck_assert(!of->npumem || !npumem_in_flight(of->npumem));

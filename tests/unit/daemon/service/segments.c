@@ -32,11 +32,11 @@ static void map(void *ctx, struct segments_memory *taken, void (*done)(void *arg
 	done(arg);
 }
 
-static void mapped(void *ctx, struct segments_memory *taken)
+static int mapped(void *ctx, struct segments_memory *taken)
 {
 	(void)ctx;
-	taken->map_status = map_status;
 	taken->base = map_status ? NULL : memory;
+	return map_status;
 }
 
 static void done(void *arg)
@@ -130,8 +130,8 @@ TEST(who_pays_for_a_map_shares_nothing)
 	map_status = 0;
 	ck_assert_int_eq(segments_share(&scene.session, 0, &segment, &scene.world.error), 0);
 	ck_assert(segments_map(&scene.session, segment, done, &n_done));
-	ck_assert_ptr_nonnull(segment->memory.pays_until_ns);
-	stops_add(segment->memory.pays_until_ns, segment->memory.pays_percent, clock_ns(), UINT64_C(1000000000));
+	ck_assert_ptr_nonnull(segment->memory.price.until_ns);
+	stops_pay(&segment->memory.price, clock_ns(), UINT64_C(1000000000));
 	ck_assert_int_eq(segments_mapped(&scene.session, segment, &scene.world.error), 0);
 	n_released = 0;
 	ck_assert_int_eq(segments_share(&scene.session, 0, &segment, &scene.world.error),

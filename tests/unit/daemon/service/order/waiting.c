@@ -1,5 +1,5 @@
-/* The line: turns of the uids, deadlines, what can never fit, who is held up when, and what those outside the line
- * may take. */
+/* The line: turns of the uids, deadlines, what can never fit, which users a request in the line delays, and what
+ * those outside the line may take. */
 #include "daemon/service/order/waiting.h"
 
 #include "tests/unit/daemon/service/world.h"
@@ -270,7 +270,7 @@ TEST(what_the_head_waits_for_is_kept)
 	world_deinit(&world);
 }
 
-/* ---- who is held up when ---- */
+/* ---- which users an allocation in the line delays ---- */
 
 static uint64_t now_ns;
 
